@@ -1,0 +1,27 @@
+//! The `.qpx` bundle format: layout, reading, writing and verifying.
+//!
+//! The rules stand in `format-spec/SPEC.md`; this crate is their implementation. It knows bytes and digests, and
+//! nothing of the values of weights, of vendors' tensor names, or of the terminal.
+
+pub mod encoding;
+pub mod error;
+pub mod layout;
+pub mod manifest;
+pub mod reader;
+pub mod role;
+pub mod stamp;
+pub mod verify;
+pub mod writer;
+
+pub use error::{Error, Place};
+pub use layout::{Draft, Layout};
+pub use manifest::Manifest;
+pub use reader::Bundle;
+pub use role::{Part, Role};
+pub use writer::Writer;
+
+/// Bytes of a page: everything that is paged on its own starts on a multiple of this.
+pub const PAGE_BYTES: u64 = 16 * 1024;
+
+/// A BLAKE3 digest.
+pub type Digest = [u8; 32];

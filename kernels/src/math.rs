@@ -1,0 +1,1 @@
+//! exp, ln, sin, cos, tanh with the same bits everywhere.

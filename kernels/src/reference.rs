@@ -1,0 +1,1 @@
+//! Each operation as plain loops.
