@@ -9,21 +9,21 @@ use qpx_tests::{
 use std::{
     ffi::OsStr,
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
 
 /// A small file system in memory, mounted for one test.
-struct Mount<'a>(&'a Path);
+struct Mount(PathBuf);
 
-impl<'a> Mount<'a> {
+impl Mount {
     /// Mounts it, or says why that can't be done here.
-    fn new(folder: &'a Path, options: &str) -> Option<Self> {
-        fs::create_dir_all(folder).expect("a folder to mount at");
+    fn new(folder: PathBuf, options: &str) -> Option<Self> {
+        fs::create_dir_all(&folder).expect("a folder to mount at");
         let status = Command::new("mount")
             .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(folder)
+            .arg(&folder)
             .stderr(Stdio::null())
             .status();
         if status.is_ok_and(|s| s.success()) {
@@ -34,9 +34,9 @@ impl<'a> Mount<'a> {
     }
 }
 
-impl Drop for Mount<'_> {
+impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0).status();
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
 
@@ -61,7 +61,7 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn a_disk_without_room_is_told_before_the_first_byte() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
-    let Some(mount) = Mount::new(&scratch.path().join("small"), "size=2m") else {
+    let Some(mount) = Mount::new(scratch.path().join("small"), "size=2m") else {
         return;
     };
     let ran = run(
@@ -69,14 +69,14 @@ fn a_disk_without_room_is_told_before_the_first_byte() {
         arguments(&fixture("tiny-coder"), &mount.0.join("out.qpx")),
     );
     ran.expect(1).says(&["out.qpx", "free"]);
-    assert_eq!(names(mount.0), [""; 0]);
+    assert_eq!(names(&mount.0), [""; 0]);
 }
 
 #[test]
 fn a_disk_that_fills_up_meanwhile_leaves_nothing_behind() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     // Enough for the free-space check as others see it; a quota of inodes makes creation itself fail.
-    let Some(mount) = Mount::new(&scratch.path().join("small"), "size=64m,nr_inodes=1") else {
+    let Some(mount) = Mount::new(scratch.path().join("small"), "size=64m,nr_inodes=1") else {
         return;
     };
     let ran = run(
@@ -84,13 +84,13 @@ fn a_disk_that_fills_up_meanwhile_leaves_nothing_behind() {
         arguments(&fixture("tiny-coder"), &mount.0.join("out.qpx")),
     );
     ran.expect(1).says(&["out.qpx"]);
-    assert_eq!(names(mount.0), [""; 0]);
+    assert_eq!(names(&mount.0), [""; 0]);
 }
 
 #[test]
 fn a_read_only_folder_is_named() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
-    let Some(mount) = Mount::new(&scratch.path().join("fixed"), "size=64m,ro") else {
+    let Some(mount) = Mount::new(scratch.path().join("fixed"), "size=64m,ro") else {
         return;
     };
     let ran = run(
