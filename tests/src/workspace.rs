@@ -33,3 +33,9 @@ pub fn program(name: &str) -> PathBuf {
     );
     path
 }
+
+/// Says on the terminal, past the test runner's capture, what a test did not do and why.
+pub fn skipped(what: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "skipped: {what}");
+}

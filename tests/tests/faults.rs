@@ -4,7 +4,7 @@
 use qpx_tests::{
     checkpoint::copy,
     program::{command, pack, run},
-    workspace::fixture,
+    workspace::{fixture, skipped},
 };
 use std::{
     ffi::OsStr,
@@ -29,7 +29,7 @@ impl Mount {
         if status.is_ok_and(|s| s.success()) {
             return Some(Self(folder));
         }
-        println!("skipped: mounting a small file system takes root on Linux");
+        skipped("mounting a small file system takes root on Linux");
         None
     }
 }

@@ -2,7 +2,7 @@
 
 use qpx_tests::{
     program::pack,
-    workspace::{fixture, root},
+    workspace::{fixture, root, skipped},
 };
 use serde_json::Value;
 use std::{
@@ -23,9 +23,9 @@ fn python() -> Option<String> {
         std::env::var_os("QPX_PYTHON").is_none(),
         "{python} lacks the packages of format-spec/requirements.txt"
     );
-    println!(
-        "skipped: {python} lacks blake3, numpy or zstandard (format-spec/requirements.txt); set QPX_PYTHON to one that has them"
-    );
+    skipped(&format!(
+        "the second reader: {python} lacks blake3, numpy or zstandard (format-spec/requirements.txt); set QPX_PYTHON to one that has them"
+    ));
     None
 }
 
