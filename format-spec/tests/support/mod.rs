@@ -1,5 +1,9 @@
 //! A small bundle that has every segment, and writing it.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test file uses a part of it; a test may panic"
+)]
 
 use qpx_format::{
     Draft, Writer,
