@@ -108,7 +108,6 @@ pub fn tanh(x: f32) -> f32 {
 }
 
 /// x^y, computed in f64 and rounded once.
-#[expect(clippy::as_conversions, reason = "rounding is the point")]
 pub fn pow(x: f32, y: f32) -> f32 {
     libm::pow(f64::from(x), f64::from(y)) as f32
 }

@@ -41,10 +41,6 @@ impl Kernel for AddScaledRows<'_> {
     type Output = ();
 
     #[inline(always)]
-    #[expect(
-        clippy::as_conversions,
-        reason = "u32 fits usize on every target with this much memory"
-    )]
     fn run<S: Simd>(self, s: S) {
         let width = self.width.max(1);
         for ((x, row), scale) in self.x.chunks_exact(width).zip(self.rows).zip(self.scale) {

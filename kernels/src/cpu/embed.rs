@@ -8,10 +8,6 @@ impl Cpu {
     ///
     /// # Errors
     /// [`ShapeError`] when a length doesn't fit, an id is not a row of `w`, or the encoding holds no real numbers.
-    #[expect(
-        clippy::as_conversions,
-        reason = "u32 fits usize on every target with this much memory"
-    )]
     pub fn embed(&self, w: &Matrix, ids: &[u32], y: &mut [f32]) -> Result<(), ShapeError> {
         ops::check_matrix("embed", w)?;
         ops::check("embed", "y", ids.len() * w.columns, y.len())?;

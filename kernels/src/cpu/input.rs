@@ -176,12 +176,6 @@ impl Kernel for Encode<'_> {
 
 /// Encodes 32 values; gives their scale and its product with the sum of each half's codes. Plain loops: exact at any level.
 #[inline(always)]
-#[expect(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    reason = "the low byte is the code; sums of 16 codes are exact in f32"
-)]
 fn encode_block(values: &[f32; BLOCK], codes: &mut [i8; BLOCK]) -> (f32, [f32; 2]) {
     // As integers, magnitudes order like floats, with infinity and NaN above all numbers.
     let mut largest = 0;

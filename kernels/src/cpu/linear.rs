@@ -21,10 +21,6 @@ enum Which<'a> {
 
 impl Which<'_> {
     #[inline(always)]
-    #[expect(
-        clippy::as_conversions,
-        reason = "u32 fits usize on every target with this much memory"
-    )]
     fn token(&self, i: usize) -> usize {
         match self {
             Self::From(first) => first + i,
@@ -59,10 +55,6 @@ impl Cpu {
     ///
     /// # Errors
     /// [`ShapeError`] when a length doesn't fit, a token is not in `input`, or the encoding holds no real numbers.
-    #[expect(
-        clippy::as_conversions,
-        reason = "u32 fits usize on every target with this much memory"
-    )]
     pub fn linear_some(
         &self,
         w: &Matrix,

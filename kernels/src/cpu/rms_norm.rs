@@ -42,11 +42,6 @@ impl Kernel for RmsNorm<'_> {
     type Output = ();
 
     #[inline(always)]
-    #[expect(
-        clippy::as_conversions,
-        clippy::cast_precision_loss,
-        reason = "rows are far shorter than 2^24"
-    )]
     fn run<S: Simd>(self, s: S) {
         let width = self.weight.len();
         for (x, y) in self

@@ -58,11 +58,6 @@ impl Cpu {
 }
 
 /// The largest values, descending; taken ones are marked with −1.
-#[expect(
-    clippy::as_conversions,
-    clippy::cast_possible_truncation,
-    reason = "experts are numbered in u32"
-)]
 fn choose(probabilities: &mut [f32], ids: &mut [u32], weights: &mut [f32]) {
     for (id, weight) in ids.iter_mut().zip(weights) {
         let mut best = 0;

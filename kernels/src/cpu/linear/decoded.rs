@@ -1,4 +1,8 @@
 //! Weights decoded to f32, 256 columns at a time, and multiplied in floats with all tokens of the call.
+#![expect(
+    clippy::needless_range_loop,
+    reason = "an index names a column or a token in several arrays"
+)]
 
 use super::super::input::CHUNK;
 use super::super::simd::Simd;

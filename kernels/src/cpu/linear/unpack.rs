@@ -3,6 +3,10 @@
 //! The layouts are GGML's published ones; `encoding/` documents each. Every value is `scale · code + least`, `code` an integer
 //! below 128: where a layout centres its codes (6 bits minus 32), the offset goes into `least`, which costs one multiply-add
 //! for 256 columns.
+#![expect(
+    clippy::needless_range_loop,
+    reason = "an index names a column or a token in several arrays"
+)]
 
 use super::quantised::{Quantised, Unpacked};
 use crate::cpu::simd::Simd;
@@ -44,11 +48,6 @@ fn part<const N: usize>(codes: &mut [i8; 256], at: usize) -> &mut [i8; N] {
 
 /// The low bits of a byte as a code.
 #[inline(always)]
-#[expect(
-    clippy::as_conversions,
-    clippy::cast_possible_wrap,
-    reason = "the same eight bits"
-)]
 fn code(byte: u8) -> i8 {
     byte as i8
 }

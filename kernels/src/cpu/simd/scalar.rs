@@ -99,10 +99,6 @@ impl Simd for Scalar {
         self.quads_signed(w, a)
     }
     #[inline(always)]
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "four products of 8-bit numbers are exact in f32"
-    )]
     fn quads_signed(self, w: &[i8; 64], a: &[i8; 64]) -> Self::F {
         std::array::from_fn(|c| {
             let mut sum = 0;
