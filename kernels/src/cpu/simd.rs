@@ -18,6 +18,8 @@ use super::Level;
 pub trait Simd: Copy + Send + Sync {
     /// Sixteen floats.
     type F: Copy;
+    /// 64 integers of 8 bits: the codes of 64 columns.
+    type Codes: Copy;
 
     /// Runs `kernel` as code of this level.
     fn run<K: Kernel>(self, kernel: K) -> K::Output;
@@ -38,6 +40,8 @@ pub trait Simd: Copy + Send + Sync {
     fn load_bf16(self, x: &[u8; 32]) -> Self::F;
     /// From little-endian IEEE halves.
     fn load_f16(self, x: &[u8; 32]) -> Self::F;
+    /// From integers.
+    fn load_i8(self, x: &[i8; 16]) -> Self::F;
 
     /// a + b.
     fn add(self, a: Self::F, b: Self::F) -> Self::F;
@@ -58,10 +62,18 @@ pub trait Simd: Copy + Send + Sync {
     /// The sum over lanes by the fixed tree: s[i] += s[i+8], s[i] += s[i+4], s[i] += s[i+2], s[0] + s[1].
     fn sum(self, v: Self::F) -> f32;
 
+    /// `(a[j] >> from_a) & mask` for j in 0..32, then `(b[j] >> from_b) & mask`.
+    fn fields(self, a: &[u8; 32], from_a: u8, b: &[u8; 32], from_b: u8, mask: u8) -> Self::Codes;
+    /// The low four bits of `a`'s bytes, then the high ones, then `b`'s.
+    fn nibbles(self, a: &[u8; 16], b: &[u8; 16]) -> Self::Codes;
+    /// `value` where a bit is set, else 0; the lowest bit is column 0.
+    fn where_set(self, bits: u64, value: i8) -> Self::Codes;
+    /// `low | high << shift` in each byte; no bit of `high` may leave its byte.
+    fn join(self, low: Self::Codes, high: Self::Codes, shift: u8) -> Self::Codes;
     /// Lane c is Σ w[j]·a[j] over the four columns j = 4c..4c+4, exact; `w` has no negative value, `a` no −128.
-    fn quads(self, w: &[i8; 64], a: &[i8; 64]) -> Self::F;
+    fn quads(self, w: Self::Codes, a: &[i8; 64]) -> Self::F;
     /// The same for any `w`.
-    fn quads_signed(self, w: &[i8; 64], a: &[i8; 64]) -> Self::F;
+    fn quads_signed(self, w: Self::Codes, a: &[i8; 64]) -> Self::F;
 
     /// The first lanes from `x`, at most 16, the others zero.
     #[inline(always)]

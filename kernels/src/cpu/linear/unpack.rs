@@ -1,79 +1,83 @@
-//! Block layouts as codes, scales and leasts. Plain integer loops over fixed lengths, which compilers turn into vectors.
+//! Block layouts as codes, scales and leasts.
 //!
 //! The layouts are GGML's published ones; `encoding/` documents each. Every value is `scale · code + least`, `code` an integer
 //! below 128: where a layout centres its codes (6 bits minus 32), the offset goes into `least`, which costs one multiply-add
 //! for 256 columns.
-#![expect(
-    clippy::needless_range_loop,
-    reason = "an index names a column or a token in several arrays"
-)]
 
-use super::quantised::{Quantised, Unpacked};
+use super::quantised::Quantised;
 use crate::cpu::simd::Simd;
-
-/// Up to sixteen halves that stand `step` bytes apart.
-#[inline(always)]
-fn halves<S: Simd>(s: S, from: &[u8], step: usize) -> [f32; 16] {
-    let mut bytes = [0; 32];
-    for (to, from) in bytes
-        .as_chunks_mut::<2>()
-        .0
-        .iter_mut()
-        .zip(from.chunks(step))
-    {
-        *to = [from[0], from[1]];
-    }
-    let mut out = [0.0; 16];
-    s.store(s.load_f16(&bytes), &mut out);
-    out
-}
 
 /// `N` bytes from `at`.
 #[inline(always)]
-fn field<const N: usize>(block: &[u8], at: usize) -> &[u8; N] {
-    match block[at..].first_chunk() {
+fn field<const N: usize>(blocks: &[u8], at: usize) -> &[u8; N] {
+    match blocks[at..].first_chunk() {
         Some(field) => field,
-        None => unreachable!("a block holds all its fields"),
+        None => unreachable!("blocks hold all their fields"),
     }
 }
 
-/// `N` codes from `at`.
+/// The four bytes from `at` as one number, to treat them alike.
 #[inline(always)]
-fn part<const N: usize>(codes: &mut [i8; 256], at: usize) -> &mut [i8; N] {
-    match codes[at..].first_chunk_mut() {
-        Some(part) => part,
-        None => unreachable!("parts lie in the chunk"),
-    }
+fn four(blocks: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(*field(blocks, at))
 }
 
-/// The low bits of a byte as a code.
+/// The half at `at`, in all lanes.
 #[inline(always)]
-fn code(byte: u8) -> i8 {
-    byte as i8
+fn half<S: Simd>(s: S, blocks: &[u8], at: usize) -> S::F {
+    let half: [u8; 2] = *field(blocks, at);
+    let mut bytes = [0; 32];
+    for to in bytes.as_chunks_mut().0 {
+        *to = half;
+    }
+    s.load_f16(&bytes)
+}
+
+/// The halves that stand at `at` in eight blocks of `step` bytes, each twice.
+#[inline(always)]
+fn halves<S: Simd>(s: S, blocks: &[u8], at: usize, step: usize) -> S::F {
+    let mut bytes = [0; 32];
+    let to = bytes.as_chunks_mut::<2>().0;
+    for b in 0..8 {
+        let half = *field(blocks, b * step + at);
+        to[2 * b] = half;
+        to[2 * b + 1] = half;
+    }
+    s.load_f16(&bytes)
+}
+
+/// Sixteen bytes as numbers.
+#[inline(always)]
+fn numbers<S: Simd>(s: S, bytes: &[u32; 4]) -> S::F {
+    let mut all = [0; 16];
+    for (to, from) in all.as_chunks_mut::<4>().0.iter_mut().zip(bytes) {
+        *to = from.to_le_bytes().map(u8::cast_signed);
+    }
+    s.load_i8(&all)
+}
+
+/// −x.
+#[inline(always)]
+fn negative<S: Simd>(s: S, x: S::F) -> S::F {
+    s.mul(x, s.splat(-1.0))
 }
 
 /// d (half), 32 signed codes.
 pub(super) struct Q8_0;
 
 impl Quantised for Q8_0 {
-    const BLOCK: usize = 32;
-    const BYTES: usize = 34;
+    const CHUNK_BYTES: usize = 8 * 34;
     const SIGNED: bool = true;
     const LEAST: bool = false;
-    const FINE: bool = false;
 
     #[inline(always)]
-    fn unpack<S: Simd>(s: S, blocks: &[u8], to: &mut Unpacked) {
-        let d = halves(s, blocks, Self::BYTES);
-        for (b, block) in blocks.chunks_exact(Self::BYTES).enumerate() {
-            let from: &[u8; 32] = field(block, 2);
-            let codes: &mut [i8; 32] = part(&mut to.codes, 32 * b);
-            for j in 0..32 {
-                codes[j] = code(from[j]);
-            }
-            to.scale[2 * b] = d[b];
-            to.scale[2 * b + 1] = d[b];
-        }
+    fn scales<S: Simd>(s: S, blocks: &[u8]) -> (S::F, S::F) {
+        (halves(s, blocks, 0, 34), s.splat(0.0))
+    }
+    #[inline(always)]
+    fn codes<S: Simd>(s: S, blocks: &[u8], part: usize) -> S::Codes {
+        let at = 68 * part + 2;
+        s.fields(field(blocks, at), 0, field(blocks, at + 34), 0, 0xff)
     }
 }
 
@@ -81,28 +85,16 @@ impl Quantised for Q8_0 {
 pub(super) struct Q4_1;
 
 impl Quantised for Q4_1 {
-    const BLOCK: usize = 32;
-    const BYTES: usize = 20;
-    const SIGNED: bool = false;
-    const LEAST: bool = true;
-    const FINE: bool = false;
+    const CHUNK_BYTES: usize = 8 * 20;
 
     #[inline(always)]
-    fn unpack<S: Simd>(s: S, blocks: &[u8], to: &mut Unpacked) {
-        let d = halves(s, blocks, Self::BYTES);
-        let m = halves(s, &blocks[2..], Self::BYTES);
-        for (b, block) in blocks.chunks_exact(Self::BYTES).enumerate() {
-            let from: &[u8; 16] = field(block, 4);
-            let codes: &mut [i8; 32] = part(&mut to.codes, 32 * b);
-            for j in 0..16 {
-                codes[j] = code(from[j] & 15);
-                codes[j + 16] = code(from[j] >> 4);
-            }
-            for half in 0..2 {
-                to.scale[2 * b + half] = d[b];
-                to.least[2 * b + half] = m[b];
-            }
-        }
+    fn scales<S: Simd>(s: S, blocks: &[u8]) -> (S::F, S::F) {
+        (halves(s, blocks, 0, 20), halves(s, blocks, 2, 20))
+    }
+    #[inline(always)]
+    fn codes<S: Simd>(s: S, blocks: &[u8], part: usize) -> S::Codes {
+        let at = 40 * part + 4;
+        s.nibbles(field(blocks, at), field(blocks, at + 20))
     }
 }
 
@@ -110,78 +102,68 @@ impl Quantised for Q4_1 {
 pub(super) struct Q5_1;
 
 impl Quantised for Q5_1 {
-    const BLOCK: usize = 32;
-    const BYTES: usize = 24;
-    const SIGNED: bool = false;
-    const LEAST: bool = true;
-    const FINE: bool = false;
+    const CHUNK_BYTES: usize = 8 * 24;
 
     #[inline(always)]
-    fn unpack<S: Simd>(s: S, blocks: &[u8], to: &mut Unpacked) {
-        let d = halves(s, blocks, Self::BYTES);
-        let m = halves(s, &blocks[2..], Self::BYTES);
-        for (b, block) in blocks.chunks_exact(Self::BYTES).enumerate() {
-            let fifth: &[u8; 4] = field(block, 4);
-            let from: &[u8; 16] = field(block, 8);
-            let codes: &mut [i8; 32] = part(&mut to.codes, 32 * b);
-            for j in 0..16 {
-                codes[j] = code(from[j] & 15 | ((fifth[j / 8] >> (j % 8)) & 1) << 4);
-                codes[j + 16] = code(from[j] >> 4 | ((fifth[2 + j / 8] >> (j % 8)) & 1) << 4);
-            }
-            for half in 0..2 {
-                to.scale[2 * b + half] = d[b];
-                to.least[2 * b + half] = m[b];
-            }
-        }
+    fn scales<S: Simd>(s: S, blocks: &[u8]) -> (S::F, S::F) {
+        (halves(s, blocks, 0, 24), halves(s, blocks, 2, 24))
+    }
+    #[inline(always)]
+    fn codes<S: Simd>(s: S, blocks: &[u8], part: usize) -> S::Codes {
+        let at = 48 * part + 4;
+        let fifth = u64::from(four(blocks, at)) | u64::from(four(blocks, at + 24)) << 32;
+        let low = s.nibbles(field(blocks, at + 4), field(blocks, at + 28));
+        s.join(low, s.where_set(fifth, 16), 0)
     }
 }
 
-/// Eight 6-bit scales and eight 6-bit leasts in twelve bytes.
+/// Scales and leasts of q4_k and q5_k, whose blocks begin alike: d, d_least (halves), then eight 6-bit scales and leasts in
+/// twelve bytes. The first eight bytes hold four scales and four leasts in their lower six bits; the others have their lower
+/// four bits in the last four bytes and their upper two where the first eight bytes have room.
 #[inline(always)]
-fn six_bit_pairs(b: &[u8; 12]) -> ([u8; 8], [u8; 8]) {
-    let mut scales = [0; 8];
-    let mut leasts = [0; 8];
-    for j in 0..4 {
-        scales[j] = b[j] & 63;
-        leasts[j] = b[j + 4] & 63;
-        scales[j + 4] = b[j + 8] & 15 | (b[j] >> 6) << 4;
-        leasts[j + 4] = b[j + 8] >> 4 | (b[j + 4] >> 6) << 4;
-    }
-    (scales, leasts)
+fn paired_scales<S: Simd>(s: S, blocks: &[u8]) -> (S::F, S::F) {
+    const SIX: u32 = 0x3f3f_3f3f;
+    const FOUR: u32 = 0x0f0f_0f0f;
+    const TWO_UP: u32 = 0x3030_3030;
+    let (first, second, last) = (four(blocks, 4), four(blocks, 8), four(blocks, 12));
+    let scales = [first & SIX, last & FOUR | first >> 2 & TWO_UP];
+    let leasts = [second & SIX, last >> 4 & FOUR | second >> 2 & TWO_UP];
+    let d_least = negative(s, half(s, blocks, 2));
+    (
+        s.mul(half(s, blocks, 0), numbers(s, &twice(scales))),
+        s.mul(d_least, numbers(s, &twice(leasts))),
+    )
 }
 
-/// Scales and leasts of q4_k and q5_k, whose blocks begin alike.
+/// Each byte twice.
 #[inline(always)]
-fn paired_scales<S: Simd>(s: S, block: &[u8], to: &mut Unpacked) {
-    let [d, d_least, ..] = halves(s, &block[..4], 2);
-    let (scales, leasts) = six_bit_pairs(field(block, 4));
-    for i in 0..16 {
-        to.scale[i] = d * f32::from(scales[i / 2]);
-        to.least[i] = -(d_least * f32::from(leasts[i / 2]));
-    }
+fn twice(bytes: [u32; 2]) -> [u32; 4] {
+    let double = |two: u32| {
+        let apart = two & 0xff | (two & 0xff00) << 8;
+        apart | apart << 8
+    };
+    [
+        double(bytes[0] & 0xffff),
+        double(bytes[0] >> 16),
+        double(bytes[1] & 0xffff),
+        double(bytes[1] >> 16),
+    ]
 }
 
-/// d, d_least (halves), eight 6-bit scales and leasts, 128 bytes: of each 32 the low halves are 32 columns, the high halves the next 32.
+/// Paired scales, then 128 bytes: of each 32 the low halves are 32 columns, the high halves the next 32.
 pub(super) struct Q4K;
 
 impl Quantised for Q4K {
-    const BLOCK: usize = 256;
-    const BYTES: usize = 144;
-    const SIGNED: bool = false;
-    const LEAST: bool = true;
-    const FINE: bool = false;
+    const CHUNK_BYTES: usize = 144;
 
     #[inline(always)]
-    fn unpack<S: Simd>(s: S, block: &[u8], to: &mut Unpacked) {
-        paired_scales(s, block, to);
-        for c in 0..4 {
-            let from: &[u8; 32] = field(block, 16 + 32 * c);
-            let codes: &mut [i8; 64] = part(&mut to.codes, 64 * c);
-            for j in 0..32 {
-                codes[j] = code(from[j] & 15);
-                codes[j + 32] = code(from[j] >> 4);
-            }
-        }
+    fn scales<S: Simd>(s: S, blocks: &[u8]) -> (S::F, S::F) {
+        paired_scales(s, blocks)
+    }
+    #[inline(always)]
+    fn codes<S: Simd>(s: S, blocks: &[u8], part: usize) -> S::Codes {
+        let from = field(blocks, 16 + 32 * part);
+        s.fields(from, 0, from, 4, 15)
     }
 }
 
@@ -189,24 +171,19 @@ impl Quantised for Q4K {
 pub(super) struct Q5K;
 
 impl Quantised for Q5K {
-    const BLOCK: usize = 256;
-    const BYTES: usize = 176;
-    const SIGNED: bool = false;
-    const LEAST: bool = true;
-    const FINE: bool = false;
+    const CHUNK_BYTES: usize = 176;
 
     #[inline(always)]
-    fn unpack<S: Simd>(s: S, block: &[u8], to: &mut Unpacked) {
-        paired_scales(s, block, to);
-        let fifth: &[u8; 32] = field(block, 16);
-        for c in 0..4 {
-            let from: &[u8; 32] = field(block, 48 + 32 * c);
-            let codes: &mut [i8; 64] = part(&mut to.codes, 64 * c);
-            for j in 0..32 {
-                codes[j] = code(from[j] & 15 | ((fifth[j] >> (2 * c)) & 1) << 4);
-                codes[j + 32] = code(from[j] >> 4 | ((fifth[j] >> (2 * c + 1)) & 1) << 4);
-            }
-        }
+    fn scales<S: Simd>(s: S, blocks: &[u8]) -> (S::F, S::F) {
+        paired_scales(s, blocks)
+    }
+    #[inline(always)]
+    fn codes<S: Simd>(s: S, blocks: &[u8], part: usize) -> S::Codes {
+        let fifth = field(blocks, 16);
+        let bit = [0, 2, 4, 6][part];
+        let high = s.fields(fifth, bit, fifth, bit + 1, 1);
+        let from = field(blocks, 48 + 32 * part);
+        s.join(s.fields(from, 0, from, 4, 15), high, 4)
     }
 }
 
@@ -214,31 +191,24 @@ impl Quantised for Q5K {
 pub(super) struct Q6K;
 
 impl Quantised for Q6K {
-    const BLOCK: usize = 256;
-    const BYTES: usize = 210;
-    const SIGNED: bool = false;
-    const LEAST: bool = true;
+    const CHUNK_BYTES: usize = 210;
     const FINE: bool = true;
 
     #[inline(always)]
-    fn unpack<S: Simd>(s: S, block: &[u8], to: &mut Unpacked) {
-        let [d, ..] = halves(s, &block[208..210], 2);
-        let scales: &[u8; 16] = field(block, 192);
-        for i in 0..16 {
-            to.scale[i] = d * f32::from(code(scales[i]));
-            to.least[i] = -32.0 * to.scale[i];
-        }
-        for c in 0..2 {
-            let low: &[u8; 64] = field(block, 64 * c);
-            let high: &[u8; 32] = field(block, 128 + 32 * c);
-            let codes: &mut [i8; 128] = part(&mut to.codes, 128 * c);
-            for j in 0..32 {
-                codes[j] = code(low[j] & 15 | (high[j] & 3) << 4);
-                codes[j + 32] = code(low[j + 32] & 15 | (high[j] >> 2 & 3) << 4);
-                codes[j + 64] = code(low[j] >> 4 | (high[j] >> 4 & 3) << 4);
-                codes[j + 96] = code(low[j + 32] >> 4 | (high[j] >> 6) << 4);
-            }
-        }
+    fn scales<S: Simd>(s: S, blocks: &[u8]) -> (S::F, S::F) {
+        let scales = s.load_i8(&field(blocks, 192).map(u8::cast_signed));
+        let scales = s.mul(half(s, blocks, 208), scales);
+        (scales, s.mul(scales, s.splat(-32.0)))
+    }
+    #[inline(always)]
+    fn codes<S: Simd>(s: S, blocks: &[u8], part: usize) -> S::Codes {
+        // Of each 128 columns, the first 64 lie in the low halves, the others in the high halves of the same bytes.
+        let low = 64 * (part / 2);
+        let shift = [0, 4][part % 2];
+        let (a, b) = (field(blocks, low), field(blocks, low + 32));
+        let high = field(blocks, 128 + 32 * (part / 2));
+        let high = s.fields(high, shift, high, shift + 2, 3);
+        s.join(s.fields(a, shift, b, shift, 15), high, 4)
     }
 }
 
@@ -246,32 +216,32 @@ impl Quantised for Q6K {
 pub(super) struct Q3K;
 
 impl Quantised for Q3K {
-    const BLOCK: usize = 256;
-    const BYTES: usize = 110;
-    const SIGNED: bool = false;
-    const LEAST: bool = true;
+    const CHUNK_BYTES: usize = 110;
     const FINE: bool = true;
 
     #[inline(always)]
-    fn unpack<S: Simd>(s: S, block: &[u8], to: &mut Unpacked) {
-        let [d, ..] = halves(s, &block[108..110], 2);
-        let b: &[u8; 12] = field(block, 96);
-        for i in 0..16 {
-            let low = if i < 8 { b[i] & 15 } else { b[i - 8] >> 4 };
-            let scale = low | ((b[8 + i % 4] >> (2 * (i / 4))) & 3) << 4;
-            to.scale[i] = d * (f32::from(scale) - 32.0);
-            to.least[i] = -4.0 * to.scale[i];
-        }
-        let third: &[u8; 32] = field(block, 0);
-        for c in 0..2 {
-            let low: &[u8; 32] = field(block, 32 + 32 * c);
-            for i in 0..4 {
-                let codes: &mut [i8; 32] = part(&mut to.codes, 128 * c + 32 * i);
-                for j in 0..32 {
-                    codes[j] = code((low[j] >> (2 * i)) & 3 | ((third[j] >> (4 * c + i)) & 1) << 2);
-                }
-            }
-        }
+    fn scales<S: Simd>(s: S, blocks: &[u8]) -> (S::F, S::F) {
+        const FOUR: u32 = 0x0f0f_0f0f;
+        const TWO: u32 = 0x0303_0303;
+        let (first, second, last) = (four(blocks, 96), four(blocks, 100), four(blocks, 104));
+        let scales = [
+            first & FOUR | (last & TWO) << 4,
+            second & FOUR | (last >> 2 & TWO) << 4,
+            first >> 4 & FOUR | (last >> 4 & TWO) << 4,
+            second >> 4 & FOUR | (last >> 6 & TWO) << 4,
+        ];
+        let scales = s.sub(numbers(s, &scales), s.splat(32.0));
+        let scales = s.mul(half(s, blocks, 108), scales);
+        (scales, s.mul(scales, s.splat(-4.0)))
+    }
+    #[inline(always)]
+    fn codes<S: Simd>(s: S, blocks: &[u8], part: usize) -> S::Codes {
+        let third = field(blocks, 0);
+        let bit = [0, 2, 4, 6][part];
+        let high = s.fields(third, bit, third, bit + 1, 1);
+        let low = field(blocks, 32 + 32 * (part / 2));
+        let shift = [0, 4][part % 2];
+        s.join(s.fields(low, shift, low, shift + 2, 3), high, 2)
     }
 }
 
@@ -279,28 +249,21 @@ impl Quantised for Q3K {
 pub(super) struct Q2K;
 
 impl Quantised for Q2K {
-    const BLOCK: usize = 256;
-    const BYTES: usize = 84;
-    const SIGNED: bool = false;
-    const LEAST: bool = true;
+    const CHUNK_BYTES: usize = 84;
     const FINE: bool = true;
 
     #[inline(always)]
-    fn unpack<S: Simd>(s: S, block: &[u8], to: &mut Unpacked) {
-        let [d, d_least, ..] = halves(s, &block[80..84], 2);
-        let scales: &[u8; 16] = field(block, 0);
-        for i in 0..16 {
-            to.scale[i] = d * f32::from(scales[i] & 15);
-            to.least[i] = -(d_least * f32::from(scales[i] >> 4));
-        }
-        for c in 0..2 {
-            let from: &[u8; 32] = field(block, 16 + 32 * c);
-            for i in 0..4 {
-                let codes: &mut [i8; 32] = part(&mut to.codes, 128 * c + 32 * i);
-                for j in 0..32 {
-                    codes[j] = code((from[j] >> (2 * i)) & 3);
-                }
-            }
-        }
+    fn scales<S: Simd>(s: S, blocks: &[u8]) -> (S::F, S::F) {
+        let pairs: &[u8; 16] = field(blocks, 0);
+        let scales = s.load_i8(&pairs.map(|p| (p & 15).cast_signed()));
+        let leasts = s.load_i8(&pairs.map(|p| (p >> 4).cast_signed()));
+        let d_least = negative(s, half(s, blocks, 82));
+        (s.mul(half(s, blocks, 80), scales), s.mul(d_least, leasts))
+    }
+    #[inline(always)]
+    fn codes<S: Simd>(s: S, blocks: &[u8], part: usize) -> S::Codes {
+        let from = field(blocks, 16 + 32 * (part / 2));
+        let shift = [0, 4][part % 2];
+        s.fields(from, shift, from, shift + 2, 3)
     }
 }

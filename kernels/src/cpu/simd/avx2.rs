@@ -37,13 +37,56 @@ fn with_avx2<K: Kernel>(s: Avx2, kernel: K) -> K::Output {
 #[derive(Clone, Copy)]
 pub(crate) struct Pair(__m256, __m256);
 
+/// Columns 0..32 and 32..64.
+#[derive(Clone, Copy)]
+pub(crate) struct Bytes(__m256i, __m256i);
+
 #[inline(always)]
-fn int(x: &[i8; 64], half: usize) -> __m256i {
+fn codes(x: &[i8; 64], half: usize) -> __m256i {
     have!(_mm256_loadu_si256(x.as_ptr().cast::<__m256i>().add(half)))
+}
+
+/// Bits from `from` on of each byte.
+#[inline(always)]
+fn field(x: &[u8; 32], from: u8, mask: u8) -> __m256i {
+    let x = have!(_mm256_loadu_si256(x.as_ptr().cast()));
+    let count = have!(_mm_cvtsi32_si128(i32::from(from)));
+    have!(_mm256_and_si256(
+        _mm256_srl_epi16(x, count),
+        _mm256_set1_epi8(mask.cast_signed())
+    ))
+}
+
+/// The low four bits of sixteen bytes, then the high ones.
+#[inline(always)]
+fn nibbles(x: &[u8; 16]) -> __m256i {
+    let x = have!(_mm_loadu_si128(x.as_ptr().cast()));
+    let both = have!(_mm256_set_m128i(_mm_srli_epi16::<4>(x), x));
+    have!(_mm256_and_si256(both, _mm256_set1_epi8(15)))
+}
+
+/// `value` where a bit is set.
+#[inline(always)]
+fn where_set(bits: u32, value: i8) -> __m256i {
+    let bits = have!(_mm256_set1_epi32(bits.cast_signed()));
+    // Each byte of the bits eight times over, then a different bit of each.
+    let bytes = have!(_mm256_shuffle_epi8(
+        bits,
+        _mm256_setr_epi64x(
+            0,
+            0x0101_0101_0101_0101,
+            0x0202_0202_0202_0202,
+            0x0303_0303_0303_0303
+        )
+    ));
+    let one = have!(_mm256_set1_epi64x(0x8040_2010_0804_0201_u64.cast_signed()));
+    let set = have!(_mm256_cmpeq_epi8(_mm256_and_si256(bytes, one), one));
+    have!(_mm256_and_si256(set, _mm256_set1_epi8(value)))
 }
 
 impl Simd for Avx2 {
     type F = Pair;
+    type Codes = Bytes;
 
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
@@ -102,6 +145,15 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn load_i8(self, x: &[i8; 16]) -> Pair {
+        let x = have!(_mm_loadu_si128(x.as_ptr().cast()));
+        have!(Pair(
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128::<8>(x)))
+        ))
+    }
+
+    #[inline(always)]
     fn add(self, a: Pair, b: Pair) -> Pair {
         have!(Pair(_mm256_add_ps(a.0, b.0), _mm256_add_ps(a.1, b.1)))
     }
@@ -155,21 +207,44 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn quads(self, w: &[i8; 64], a: &[i8; 64]) -> Pair {
+    fn fields(self, a: &[u8; 32], from_a: u8, b: &[u8; 32], from_b: u8, mask: u8) -> Bytes {
+        Bytes(field(a, from_a, mask), field(b, from_b, mask))
+    }
+    #[inline(always)]
+    fn nibbles(self, a: &[u8; 16], b: &[u8; 16]) -> Bytes {
+        Bytes(nibbles(a), nibbles(b))
+    }
+    #[inline(always)]
+    fn where_set(self, bits: u64, value: i8) -> Bytes {
+        Bytes(
+            where_set(bits as u32, value),
+            where_set((bits >> 32) as u32, value),
+        )
+    }
+    #[inline(always)]
+    fn join(self, low: Bytes, high: Bytes, shift: u8) -> Bytes {
+        let count = have!(_mm_cvtsi32_si128(i32::from(shift)));
+        have!(Bytes(
+            _mm256_or_si256(low.0, _mm256_sll_epi16(high.0, count)),
+            _mm256_or_si256(low.1, _mm256_sll_epi16(high.1, count))
+        ))
+    }
+    #[inline(always)]
+    fn quads(self, w: Bytes, a: &[i8; 64]) -> Pair {
         let one = have!(_mm256_set1_epi16(1));
         // Pairs reach at most 2 · 127 · 127: no saturation.
-        let low = have!(_mm256_maddubs_epi16(int(w, 0), int(a, 0)));
-        let high = have!(_mm256_maddubs_epi16(int(w, 1), int(a, 1)));
+        let low = have!(_mm256_maddubs_epi16(w.0, codes(a, 0)));
+        let high = have!(_mm256_maddubs_epi16(w.1, codes(a, 1)));
         have!(Pair(
             _mm256_cvtepi32_ps(_mm256_madd_epi16(low, one)),
             _mm256_cvtepi32_ps(_mm256_madd_epi16(high, one))
         ))
     }
     #[inline(always)]
-    fn quads_signed(self, w: &[i8; 64], a: &[i8; 64]) -> Pair {
+    fn quads_signed(self, w: Bytes, a: &[i8; 64]) -> Pair {
         let one = have!(_mm256_set1_epi16(1));
-        let low = signed_pairs(int(w, 0), int(a, 0));
-        let high = signed_pairs(int(w, 1), int(a, 1));
+        let low = signed_pairs(w.0, codes(a, 0));
+        let high = signed_pairs(w.1, codes(a, 1));
         have!(Pair(
             _mm256_cvtepi32_ps(_mm256_madd_epi16(low, one)),
             _mm256_cvtepi32_ps(_mm256_madd_epi16(high, one))

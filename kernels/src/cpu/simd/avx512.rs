@@ -38,8 +38,31 @@ fn with_avx512<K: Kernel>(s: Avx512, kernel: K) -> K::Output {
     kernel.run(s)
 }
 
+/// Bits from `from` on of each byte.
+#[inline(always)]
+fn field(x: &[u8; 32], from: u8) -> __m256i {
+    let x = have!(_mm256_loadu_si256(x.as_ptr().cast()));
+    let count = have!(_mm_cvtsi32_si128(i32::from(from)));
+    have!(_mm256_srl_epi16(x, count))
+}
+
+/// Sixteen bytes, then the same shifted so that the high four bits come low.
+#[inline(always)]
+fn both_nibbles(x: &[u8; 16]) -> __m256i {
+    let x = have!(_mm_loadu_si128(x.as_ptr().cast()));
+    have!(_mm256_set_m128i(_mm_srli_epi16::<4>(x), x))
+}
+
+/// Columns 0..32 and 32..64, masked.
+#[inline(always)]
+fn masked(low: __m256i, high: __m256i, mask: u8) -> __m512i {
+    let both = have!(_mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high));
+    have!(_mm512_and_si512(both, _mm512_set1_epi8(mask.cast_signed())))
+}
+
 impl Simd for Avx512 {
     type F = __m512;
+    type Codes = __m512i;
 
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
@@ -88,6 +111,12 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn load_f16(self, x: &[u8; 32]) -> __m512 {
         have!(_mm512_cvtph_ps(_mm256_loadu_si256(x.as_ptr().cast())))
+    }
+
+    #[inline(always)]
+    fn load_i8(self, x: &[i8; 16]) -> __m512 {
+        let x = have!(_mm_loadu_si128(x.as_ptr().cast()));
+        have!(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x)))
     }
 
     #[inline(always)]
@@ -142,8 +171,24 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn quads(self, w: &[i8; 64], a: &[i8; 64]) -> __m512 {
-        let w = have!(_mm512_loadu_si512(w.as_ptr().cast()));
+    fn fields(self, a: &[u8; 32], from_a: u8, b: &[u8; 32], from_b: u8, mask: u8) -> __m512i {
+        masked(field(a, from_a), field(b, from_b), mask)
+    }
+    #[inline(always)]
+    fn nibbles(self, a: &[u8; 16], b: &[u8; 16]) -> __m512i {
+        masked(both_nibbles(a), both_nibbles(b), 15)
+    }
+    #[inline(always)]
+    fn where_set(self, bits: u64, value: i8) -> __m512i {
+        have!(_mm512_maskz_set1_epi8(bits, value))
+    }
+    #[inline(always)]
+    fn join(self, low: __m512i, high: __m512i, shift: u8) -> __m512i {
+        let count = have!(_mm_cvtsi32_si128(i32::from(shift)));
+        have!(_mm512_or_si512(low, _mm512_sll_epi16(high, count)))
+    }
+    #[inline(always)]
+    fn quads(self, w: __m512i, a: &[i8; 64]) -> __m512 {
         let a = have!(_mm512_loadu_si512(a.as_ptr().cast()));
         have!(_mm512_cvtepi32_ps(_mm512_dpbusd_epi32(
             _mm512_setzero_si512(),
@@ -152,8 +197,7 @@ impl Simd for Avx512 {
         )))
     }
     #[inline(always)]
-    fn quads_signed(self, w: &[i8; 64], a: &[i8; 64]) -> __m512 {
-        let w = have!(_mm512_loadu_si512(w.as_ptr().cast()));
+    fn quads_signed(self, w: __m512i, a: &[i8; 64]) -> __m512 {
         let a = have!(_mm512_loadu_si512(a.as_ptr().cast()));
         // |w| · (a with the sign of w).
         let negative = have!(_mm512_movepi8_mask(w));

@@ -79,24 +79,61 @@ fn power_of_two(shifted: float32x4_t) -> float32x4_t {
     have!(vreinterpretq_f32_s32(vshlq_n_s32::<23>(biased)))
 }
 
+/// Columns 0..16, 16..32, 32..48 and 48..64.
+#[derive(Clone, Copy)]
+pub(crate) struct Bytes(int8x16_t, int8x16_t, int8x16_t, int8x16_t);
+
 /// Four quads out of sixteen columns: products of two bytes fit 16 bits.
 #[inline(always)]
-fn four_quads(w: &[i8; 64], a: &[i8; 64], at: usize) -> float32x4_t {
-    let w = have!(vld1q_s8(w.as_ptr().add(16 * at)));
+fn four_quads(w: int8x16_t, a: &[i8; 64], at: usize) -> float32x4_t {
     let a = have!(vld1q_s8(a.as_ptr().add(16 * at)));
     let low = have!(vpaddlq_s16(vmull_s8(vget_low_s8(w), vget_low_s8(a))));
     let high = have!(vpaddlq_s16(vmull_s8(vget_high_s8(w), vget_high_s8(a))));
     have!(vcvtq_f32_s32(vpaddq_s32(low, high)))
 }
 
+/// Bits from `from` on of sixteen bytes.
+#[inline(always)]
+fn field(x: uint8x16_t, from: u8, mask: u8) -> int8x16_t {
+    // A negative shift to the left is one to the right.
+    let shifted = have!(vshlq_u8(x, vdupq_n_s8(-from.cast_signed())));
+    have!(vreinterpretq_s8_u8(vandq_u8(shifted, vdupq_n_u8(mask))))
+}
+
+/// Half of 32 bytes.
+#[inline(always)]
+fn half(x: &[u8; 32], at: usize) -> uint8x16_t {
+    have!(vld1q_u8(x.as_ptr().add(16 * at)))
+}
+
+/// `value` where a bit is set.
+#[inline(always)]
+fn where_set(bits: u16, value: i8) -> int8x16_t {
+    let [low, high] = bits.to_le_bytes();
+    let bytes = have!(vcombine_u8(vdup_n_u8(low), vdup_n_u8(high)));
+    let one = have!(vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201)));
+    let set = have!(vtstq_u8(bytes, one));
+    have!(vandq_s8(vreinterpretq_s8_u8(set), vdupq_n_s8(value)))
+}
+
+/// `low | high << shift`.
+#[inline(always)]
+fn join(low: int8x16_t, high: int8x16_t, shift: u8) -> int8x16_t {
+    have!(vorrq_s8(
+        low,
+        vshlq_s8(high, vdupq_n_s8(shift.cast_signed()))
+    ))
+}
+
 /// Four bfloat16 widened.
 #[inline(always)]
 fn widen(x: uint16x4_t) -> float32x4_t {
-    have!(vreinterpretq_f32_u32(vshll_n_u16::<16>(x)))
+    have!(vreinterpretq_f32_u32(vshlq_n_u32::<16>(vmovl_u16(x))))
 }
 
 impl Simd for Neon {
     type F = Four;
+    type Codes = Bytes;
 
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
@@ -164,6 +201,11 @@ impl Simd for Neon {
     }
 
     #[inline(always)]
+    fn load_i8(self, x: &[i8; 16]) -> Four {
+        self.load(&x.map(f32::from))
+    }
+
+    #[inline(always)]
     fn add(self, a: Four, b: Four) -> Four {
         each!(vaddq_f32, a, b)
     }
@@ -210,16 +252,54 @@ impl Simd for Neon {
     }
 
     #[inline(always)]
-    fn quads(self, w: &[i8; 64], a: &[i8; 64]) -> Four {
+    fn fields(self, a: &[u8; 32], from_a: u8, b: &[u8; 32], from_b: u8, mask: u8) -> Bytes {
+        Bytes(
+            field(half(a, 0), from_a, mask),
+            field(half(a, 1), from_a, mask),
+            field(half(b, 0), from_b, mask),
+            field(half(b, 1), from_b, mask),
+        )
+    }
+    #[inline(always)]
+    fn nibbles(self, a: &[u8; 16], b: &[u8; 16]) -> Bytes {
+        let a = have!(vld1q_u8(a.as_ptr()));
+        let b = have!(vld1q_u8(b.as_ptr()));
+        Bytes(
+            field(a, 0, 15),
+            field(a, 4, 15),
+            field(b, 0, 15),
+            field(b, 4, 15),
+        )
+    }
+    #[inline(always)]
+    fn where_set(self, bits: u64, value: i8) -> Bytes {
+        Bytes(
+            where_set(bits as u16, value),
+            where_set((bits >> 16) as u16, value),
+            where_set((bits >> 32) as u16, value),
+            where_set((bits >> 48) as u16, value),
+        )
+    }
+    #[inline(always)]
+    fn join(self, low: Bytes, high: Bytes, shift: u8) -> Bytes {
+        Bytes(
+            join(low.0, high.0, shift),
+            join(low.1, high.1, shift),
+            join(low.2, high.2, shift),
+            join(low.3, high.3, shift),
+        )
+    }
+    #[inline(always)]
+    fn quads(self, w: Bytes, a: &[i8; 64]) -> Four {
         self.quads_signed(w, a)
     }
     #[inline(always)]
-    fn quads_signed(self, w: &[i8; 64], a: &[i8; 64]) -> Four {
+    fn quads_signed(self, w: Bytes, a: &[i8; 64]) -> Four {
         Four(
-            four_quads(w, a, 0),
-            four_quads(w, a, 1),
-            four_quads(w, a, 2),
-            four_quads(w, a, 3),
+            four_quads(w.0, a, 0),
+            four_quads(w.1, a, 1),
+            four_quads(w.2, a, 2),
+            four_quads(w.3, a, 3),
         )
     }
 }

@@ -10,6 +10,7 @@ pub(crate) struct Scalar;
 
 impl Simd for Scalar {
     type F = [f32; 16];
+    type Codes = [i8; 64];
 
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
@@ -49,6 +50,11 @@ impl Simd for Scalar {
     #[inline(always)]
     fn load_f16(self, x: &[u8; 32]) -> Self::F {
         std::array::from_fn(|i| f16_to_f32(u16::from_le_bytes([x[2 * i], x[2 * i + 1]])))
+    }
+
+    #[inline(always)]
+    fn load_i8(self, x: &[i8; 16]) -> Self::F {
+        x.map(f32::from)
     }
 
     #[inline(always)]
@@ -95,11 +101,38 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    fn quads(self, w: &[i8; 64], a: &[i8; 64]) -> Self::F {
+    fn fields(self, a: &[u8; 32], from_a: u8, b: &[u8; 32], from_b: u8, mask: u8) -> Self::Codes {
+        std::array::from_fn(|i| {
+            let field = if i < 32 {
+                a[i] >> from_a
+            } else {
+                b[i - 32] >> from_b
+            };
+            (field & mask).cast_signed()
+        })
+    }
+    #[inline(always)]
+    fn nibbles(self, a: &[u8; 16], b: &[u8; 16]) -> Self::Codes {
+        std::array::from_fn(|i| {
+            let from = if i < 32 { a } else { b };
+            let byte = from[i % 16];
+            (if i % 32 < 16 { byte & 15 } else { byte >> 4 }).cast_signed()
+        })
+    }
+    #[inline(always)]
+    fn where_set(self, bits: u64, value: i8) -> Self::Codes {
+        std::array::from_fn(|i| if bits >> i & 1 == 1 { value } else { 0 })
+    }
+    #[inline(always)]
+    fn join(self, low: Self::Codes, high: Self::Codes, shift: u8) -> Self::Codes {
+        std::array::from_fn(|i| low[i] | high[i] << shift)
+    }
+    #[inline(always)]
+    fn quads(self, w: Self::Codes, a: &[i8; 64]) -> Self::F {
         self.quads_signed(w, a)
     }
     #[inline(always)]
-    fn quads_signed(self, w: &[i8; 64], a: &[i8; 64]) -> Self::F {
+    fn quads_signed(self, w: Self::Codes, a: &[i8; 64]) -> Self::F {
         std::array::from_fn(|c| {
             let mut sum = 0;
             for j in 4 * c..4 * c + 4 {
