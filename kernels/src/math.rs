@@ -111,3 +111,6 @@ pub fn tanh(x: f32) -> f32 {
 pub fn pow(x: f32, y: f32) -> f32 {
     libm::pow(f64::from(x), f64::from(y)) as f32
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,7 @@ fn attend(
     let mut scratch = vec![0.0; shape.scratch(tokens, cpu.threads)];
     let mut y = vec![f32::NAN; q.len()];
     cpu.attention(q, k, v, shape, start, window, &mut scratch, &mut y)
-        .unwrap();
+        .expect("fitting shapes");
     y
 }
 

@@ -16,9 +16,10 @@ const BOTH: [Activations; 2] = [Activations::Encoded, Activations::F32];
 fn product(cpu: &Cpu, w: &Matrix, x: &[f32]) -> Vec<f32> {
     let tokens = x.len() / w.columns;
     let mut input = Input::with_capacity(tokens, w.columns);
-    cpu.prepare(x, w.columns, &mut input).unwrap();
+    cpu.prepare(x, w.columns, &mut input)
+        .expect("room for the input");
     let mut y = vec![f32::NAN; tokens * w.rows];
-    cpu.linear(w, &input, &mut y).unwrap();
+    cpu.linear(w, &input, &mut y).expect("fitting shapes");
     y
 }
 
