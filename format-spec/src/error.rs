@@ -64,7 +64,7 @@ pub enum Error {
     /// Bytes differ from what was sealed.
     Altered {
         /// Where.
-        place: Place,
+        place: Box<Place>,
         /// The rule's number in SPEC.md.
         rule: &'static str,
         /// What was sealed.
@@ -75,7 +75,7 @@ pub enum Error {
     /// The bundle breaks a rule of SPEC.md.
     Broken {
         /// Where.
-        place: Place,
+        place: Box<Place>,
         /// The rule's number in SPEC.md.
         rule: &'static str,
         /// How.
@@ -437,7 +437,7 @@ fn plain(source: &io::Error) -> String {
 pub(crate) struct Fault {
     rule: &'static str,
     reason: String,
-    place: Place,
+    place: Box<Place>,
 }
 
 impl Fault {
@@ -445,10 +445,10 @@ impl Fault {
         Self {
             rule,
             reason: reason.into(),
-            place: Place {
+            place: Box::new(Place {
                 region: region.to_owned(),
                 ..Place::default()
-            },
+            }),
         }
     }
 
@@ -462,12 +462,10 @@ impl Fault {
         self
     }
 
-    pub(crate) fn in_file(self, file: &Path) -> Error {
+    pub(crate) fn in_file(mut self, file: &Path) -> Error {
+        self.place.file = file.to_path_buf();
         Error::Broken {
-            place: Place {
-                file: file.to_path_buf(),
-                ..self.place
-            },
+            place: self.place,
             rule: self.rule,
             reason: self.reason,
         }
@@ -478,7 +476,7 @@ impl Fault {
 pub(crate) fn altered(place: Place, rule: &'static str, sealed: &Digest, found: &Digest) -> Error {
     let short = |d: &Digest| hex(d).chars().take(16).chain(['…']).collect();
     Error::Altered {
-        place,
+        place: Box::new(place),
         rule,
         expected: short(sealed),
         found: short(found),

@@ -173,7 +173,7 @@ impl Preamble {
             MAGIC_FIELD.put(&mut mended, &MAGIC);
             if page.len() == PAGE && of(&mended) == sealed {
                 return Err(Error::Altered {
-                    place: place(MAGIC_FIELD),
+                    place: Box::new(place(MAGIC_FIELD)),
                     rule: "2.1",
                     expected: crate::digest::hex(&MAGIC),
                     found: crate::digest::hex(&magic),
@@ -222,7 +222,7 @@ impl Preamble {
             return broken("2.5", RESERVED, "reserved bytes are not zero".to_owned());
         }
         let content_length = CONTENT.u64(page);
-        if content_length % PAGE_BYTES != 0 || content_length > MAX_INTEGER {
+        if !content_length.is_multiple_of(PAGE_BYTES) || content_length > MAX_INTEGER {
             let reason = format!("the content cannot have {content_length} bytes");
             return broken("2.6", CONTENT, reason);
         }
@@ -247,7 +247,7 @@ impl Preamble {
             return broken("2.9", TABLE_AT, reason);
         }
         let table_length = TABLE_LENGTH.u64(page);
-        if table_length % 32 != 0 || table_length > MAX_TABLE_BYTES {
+        if !table_length.is_multiple_of(32) || table_length > MAX_TABLE_BYTES {
             let reason = format!(
                 "a digest table has at most {MAX_TABLE_BYTES} bytes and 32 for each digest, this one {table_length}"
             );

@@ -32,7 +32,7 @@ pub(crate) struct Scan<'a> {
     /// The digest table.
     pub table: &'a [u8],
     /// Ranges before the first segment that must be zero, in file order.
-    pub zeros: Vec<Range<u64>>,
+    pub zeros: [Range<u64>; 2],
     /// First byte of the first segment.
     pub data: u64,
     /// First byte behind the content.
@@ -223,7 +223,7 @@ impl Scan<'_> {
     fn padding_fault(&self, at: u64, byte: u8) -> Error {
         let before = self.index.items().take_while(|i| i.offset <= at).last();
         Error::Altered {
-            place: Place {
+            place: Box::new(Place {
                 file: self.path.to_path_buf(),
                 region: "padding".to_owned(),
                 subject: Some(match &before {
@@ -235,7 +235,7 @@ impl Scan<'_> {
                 }),
                 bytes: at..at.saturating_add(1),
                 leaf: None,
-            },
+            }),
             rule: "4.8",
             expected: "00".to_owned(),
             found: format!("{byte:02x}"),

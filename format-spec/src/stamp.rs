@@ -125,13 +125,13 @@ impl Fault {
     /// As an error about the file at `path`.
     pub fn in_file(&self, path: &Path) -> Error {
         Error::Altered {
-            place: Place {
+            place: Box::new(Place {
                 file: path.to_path_buf(),
                 region: "stamps".to_owned(),
                 subject: Some(format!("stamp {}", self.record)),
                 bytes: self.bytes.clone(),
                 leaf: None,
-            },
+            }),
             rule: self.rule,
             expected: self.expected.clone(),
             found: self.found.clone(),

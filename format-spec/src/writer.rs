@@ -231,7 +231,7 @@ impl Writer {
             manifest: &layout_manifest,
             index: &self.layout.index,
             table: &table,
-            zeros: vec![PAGE_BYTES..data],
+            zeros: [PAGE_BYTES..data, data..data],
             data,
             end: self.layout.content_length,
         };
