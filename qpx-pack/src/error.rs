@@ -57,8 +57,12 @@ impl Error {
     }
 }
 
-fn exit_of_format(_error: &qpx_format::Error) -> Exit {
-    Exit::Failure
+/// While a bundle is written, whatever the disk gives back wrong is a failure of the work, not a verdict on a bundle.
+fn exit_of_format(error: &qpx_format::Error) -> Exit {
+    match error.kind() {
+        qpx_format::error::Kind::OutputRefused => Exit::OutputRefused,
+        _ => Exit::Failure,
+    }
 }
 
 impl fmt::Display for Error {

@@ -24,6 +24,13 @@ pub enum Note {
     UnusedRule { pattern: String },
 }
 
+impl Note {
+    /// Whether it only names a file that does not travel, which summaries list by themselves.
+    pub(crate) fn is_left_out(&self) -> bool {
+        matches!(self, Self::LeftOut { .. })
+    }
+}
+
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

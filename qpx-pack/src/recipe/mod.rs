@@ -80,6 +80,15 @@ enum Patterns {
 }
 
 impl Recipe {
+    /// The recipe that keeps every tensor as it is.
+    pub fn lossless() -> Self {
+        Self {
+            name: "lossless".to_owned(),
+            text: include_str!("lossless.toml").to_owned(),
+            rules: Vec::new(),
+        }
+    }
+
     /// The recipe that a user named: a built-in, or a path that ends in `.toml`.
     ///
     /// # Errors

@@ -1,7 +1,6 @@
 //! One shard: opened, recognised, its header read and checked. No weight is read here.
 
 use super::{
-    dtype::Dtype,
     fault::Fault,
     header::{self, Entry, LONGEST_HEADER_BYTES},
     recognise::{Impostor, LOOK_BYTES},
@@ -117,15 +116,5 @@ impl Shard {
             metadata: parsed.metadata,
             unaligned: parsed.unaligned,
         })
-    }
-
-    /// The entry called `name`, for the few look-ups that don't go through a map.
-    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.name == name)
-    }
-
-    /// Bytes of one value of `dtype`.
-    pub(crate) fn width(dtype: Dtype) -> u64 {
-        dtype.width()
     }
 }
