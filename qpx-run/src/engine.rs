@@ -6,6 +6,7 @@ use crate::{
     cpu::{self, Choice, CpuOps},
     lanes::{FAMILIES, Lane, Outline},
     needs::Needs,
+    ops::Ops as _,
     pager::{self, Counters, Pager},
     planner::{Planner, Scratch},
     resident,
@@ -16,6 +17,8 @@ use std::sync::Arc;
 
 /// Tokens of a prompt that go through the model together.
 pub const CHUNK: usize = 64;
+/// Rows of logits that are computed together where all are asked for: the output layer is then read once for them.
+const LOGIT_ROWS: usize = 8;
 /// The context of a run that states none, where the model has as much.
 pub const DEFAULT_CONTEXT: usize = 4096;
 
@@ -155,7 +158,7 @@ fn prepare(bundle: &Bundle, options: &Options) -> Result<Prepared, Error> {
     let mut planner = Planner::new(chunk);
     let ids = vec![0; chunk];
     let state = cast.lane.forward(&mut planner, &ids, 0)?;
-    crate::ops::Ops::project(&mut planner, cast.outline.output, &state, 0..1, &mut [])?;
+    planner.project(cast.outline.output, &state, 0..1, &mut [])?;
     drop(state);
     let scratch = planner.finish();
     let threads = match options.threads {
@@ -163,8 +166,8 @@ fn prepare(bundle: &Bundle, options: &Options) -> Result<Prepared, Error> {
         stated => stated,
     };
     let (keys_values, rotations) = cpu::context_bytes(&cast.needs, context);
-    // Logits, and for sampling the candidates (8 bytes) and the marks of tokens that have occurred.
-    let logits = cast.outline.vocabulary as u64 * 13;
+    // Rows of logits, and for sampling the candidates (8 bytes) and the marks of tokens that have occurred.
+    let logits = cast.outline.vocabulary as u64 * (4 * LOGIT_ROWS.min(chunk) as u64 + 9);
     let table = bundle.table_bytes();
     let demand = Demand {
         resident: resident.bytes(),
@@ -219,6 +222,8 @@ impl Engine {
             .map_err(|e| Error::Threads {
                 reason: e.to_string(),
             })?;
+        // What a thread sets up when it first runs and first looks for work is set up now, not in the middle of a text.
+        pool.broadcast(|_| rayon::yield_now());
         let cpu = Cpu::new(level, p.threads, options.activations);
         let (resident, experts, slots) = (p.resident, p.experts, p.plan.slots);
         let (resident, pager) = pool.install(|| {
@@ -230,7 +235,7 @@ impl Engine {
         Ok(Self {
             layers: needs.experts.iter().map(|(layer, _)| *layer).collect(),
             ops: CpuOps::new(cpu, resident, pager, needs, &p.scratch, chunk, context),
-            logits: vec![0.0; p.cast.outline.vocabulary],
+            logits: vec![0.0; p.cast.outline.vocabulary * LOGIT_ROWS.min(chunk)],
             lane: p.cast.lane,
             outline: p.cast.outline,
             pool: Arc::new(pool),
@@ -325,20 +330,18 @@ impl Engine {
                 Wanted::Last if self.position + chunk.len() == end => chunk.len() - 1,
                 Wanted::Last => chunk.len(),
             };
-            for row in first..chunk.len() {
+            for start in (first..chunk.len()).step_by(LOGIT_ROWS) {
+                let rows = start..(start + LOGIT_ROWS).min(chunk.len());
+                let logits = &mut self.logits[..rows.len() * vocabulary];
                 let output = self.outline.output;
-                crate::ops::Ops::project(
-                    &mut self.ops,
-                    output,
-                    &state,
-                    row..row + 1,
-                    &mut self.logits,
-                )?;
-                let position = self.position + row;
-                if !self.logits.iter().all(|x| x.is_finite()) {
-                    return Err(Error::NotFinite { position });
+                self.ops.project(output, &state, rows.clone(), logits)?;
+                for (row, logits) in rows.zip(logits.chunks_exact(vocabulary)) {
+                    let position = self.position + row;
+                    if !logits.iter().all(|x| x.is_finite()) {
+                        return Err(Error::NotFinite { position });
+                    }
+                    sink(position, logits)?;
                 }
-                sink(position, &self.logits)?;
             }
             self.position += chunk.len();
         }

@@ -1,5 +1,12 @@
 //! The same bits whatever the chunk, the threads, the level and the number of expert slots; and what memory does to a run.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a failed test says where"
+)]
+
 mod support;
 
 use qpx_kernels::{Level, ops::Activations};

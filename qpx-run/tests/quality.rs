@@ -2,6 +2,13 @@
 //!
 //! The expected figure is that of an independent implementation (fixtures/tiny-coder/FIGURES.md).
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a failed test says where"
+)]
+
 mod support;
 
 use qpx_kernels::ops::Activations;
@@ -12,10 +19,11 @@ use support::{Packed, fixture};
 
 const EXPECTED: f64 = 0.44025;
 
-fn measure(recipe: Recipe, activations: Activations) -> f64 {
+fn measure(recipe: Recipe, activations: Activations, every: usize) -> f64 {
     let packed = Packed::new("tiny-coder", recipe);
     let text = fs::read_to_string(fixture("tiny-coder/documents.json")).unwrap();
     let documents: Vec<Vec<u32>> = serde_json::from_str(&text).unwrap();
+    let documents: Vec<_> = documents.into_iter().step_by(every).collect();
     let options = Options {
         activations,
         context: documents.iter().map(Vec::len).max(),
@@ -23,12 +31,12 @@ fn measure(recipe: Recipe, activations: Activations) -> f64 {
     };
     let mut engine = packed.engine(&options);
     let found = score(&mut engine, &documents).unwrap();
-    assert_eq!(found.tokens, 11_778);
+    assert!(every > 1 || found.tokens == 11_778);
     found.mean()
 }
 
 fn check(recipe: &str, bound: f64) {
-    let found = measure(Recipe::named(recipe).unwrap(), Activations::Encoded);
+    let found = measure(Recipe::named(recipe).unwrap(), Activations::Encoded, 1);
     println!("{recipe}: {found:.5} nats, {:+.5}", found - EXPECTED);
     assert!(
         (found - EXPECTED).abs() <= bound,
@@ -68,21 +76,18 @@ fn every_encoding_is_stated() {
             "[[rule]]\nrole = \"*.router\"\nencoding = \"source\"\n\n[[rule]]\nrole = \"*\"\nencoding = \"{encoding}\"\n"
         );
         let recipe = Recipe::parse(encoding, &text).unwrap();
-        let found = measure(recipe.clone(), Activations::Encoded);
-        let floats = measure(recipe, Activations::F32);
+        let found = measure(recipe.clone(), Activations::Encoded, 1);
+        // What 8-bit activations cost shows on a tenth of the documents: both sides score the same ones.
+        let part = measure(recipe.clone(), Activations::Encoded, 10);
+        let cost = part - measure(recipe, Activations::F32, 10);
         println!(
-            "{encoding}: {found:.5} nats, {:+.5}; with f32 activations {:+.5}",
-            found - EXPECTED,
-            floats - EXPECTED
+            "{encoding}: {found:.5} nats, {:+.5}; of which by 8-bit activations {cost:+.5}",
+            found - EXPECTED
         );
         assert!(
             (found - EXPECTED).abs() <= bound,
             "{encoding}: {found:.5} nats"
         );
-        assert!(
-            (found - floats).abs() <= 0.01,
-            "{encoding}: activations cost {:.5}",
-            found - floats
-        );
+        assert!(cost.abs() <= 0.01, "{encoding}: activations cost {cost:.5}");
     }
 }
