@@ -59,18 +59,19 @@ fn q4_loses_little() {
     check("q4", 0.03);
 }
 
-/// Every encoding forced on every matrix but the router; rows of 48 and 128 are padded to 256. Bounds: about twice what was measured.
+/// Every encoding forced on every matrix but the router; rows of 48 and 128 are padded to 256. Bounds: twice to thrice what was measured
+/// (q8_0 -0.00003, q6_k +0.00001, q5_k +0.00037, q5_1 +0.00026, q4_k +0.00057, q4_1 +0.00049, q3_k +0.00292, q2_k +0.01402 nats).
 #[test]
 fn every_encoding_is_stated() {
     for (encoding, bound) in [
-        ("q8_0", 0.002),
-        ("q6_k", 0.01),
-        ("q5_k", 0.02),
-        ("q5_1", 0.02),
-        ("q4_k", 0.06),
-        ("q4_1", 0.06),
-        ("q3_k", 0.30),
-        ("q2_k", 1.50),
+        ("q8_0", 0.0002),
+        ("q6_k", 0.0002),
+        ("q5_k", 0.001),
+        ("q5_1", 0.001),
+        ("q4_k", 0.0015),
+        ("q4_1", 0.0015),
+        ("q3_k", 0.006),
+        ("q2_k", 0.03),
     ] {
         let text = format!(
             "[[rule]]\nrole = \"*.router\"\nencoding = \"source\"\n\n[[rule]]\nrole = \"*\"\nencoding = \"{encoding}\"\n"
@@ -88,6 +89,9 @@ fn every_encoding_is_stated() {
             (found - EXPECTED).abs() <= bound,
             "{encoding}: {found:.5} nats"
         );
-        assert!(cost.abs() <= 0.01, "{encoding}: activations cost {cost:.5}");
+        assert!(
+            cost.abs() <= 0.001,
+            "{encoding}: activations cost {cost:.5}"
+        );
     }
 }
