@@ -88,6 +88,14 @@ pub struct Packed {
     pub plan: Summary,
 }
 
+impl Packed {
+    /// The result for a terminal.
+    pub fn to_text(&self) -> String {
+        let plan = self.plan.to_text();
+        format!("{plan}\nsealed {}\n  id      {}\n  bytes   {}\n", self.output.display(), self.id, self.bytes)
+    }
+}
+
 /// Packs: plans, streams, seals. Until the bundle is verified nothing bears its name; after a failure nothing is left.
 ///
 /// # Errors
