@@ -3,7 +3,11 @@
 //! Layouts are described for readers in `format-spec/encodings.md`; the tests compare decoding with an independent decoder
 //! and the error of encoding with the reference quantiser's.
 
+mod affine;
+mod affine_block;
 mod block;
+#[path = "cpu/simd/dispatch_encode.rs"]
+mod dispatch;
 mod finite;
 pub mod half;
 pub mod plain;
@@ -16,6 +20,8 @@ pub mod q5_k;
 pub mod q6_k;
 pub mod q8_0;
 pub mod scales6;
+mod signed;
+mod tile;
 
 pub use finite::{first_nonfinite, first_nonfinite_bytes};
 

@@ -5,7 +5,11 @@
 //! Value i of sub-block j is `(d · scale[j]) · q[i] - (dmin · minimum[j])`.
 
 use super::Encoding;
+use super::affine::GRIDS_3;
+use super::affine_block::{Search, store};
 use super::block::{each_block, f16_at, scaled_above};
+use super::dispatch::{self, Encoder};
+use super::tile::Tile;
 
 /// Values in a block.
 pub const VALUES: usize = 256;
@@ -26,7 +30,7 @@ pub static ENCODING: Encoding = Encoding {
     block: VALUES,
     bytes: BYTES,
     decode: Some(decode),
-    encode: None,
+    encode: Some(dispatch::encode::<Q2K>),
 };
 
 /// Splits a block into its numbers, 0 to 3, scales and minimums, 0 to 15; gives `d` and `dmin`.
@@ -59,4 +63,41 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
         let d = unpack(block, &mut quants, &mut scales, &mut minimums);
         scaled_above::<16>(d, &scales, &minimums, &quants, out);
     });
+}
+
+const SEARCH: Search = Search {
+    top: 3.0,
+    top_scale: 15.0,
+    grids: GRIDS_3,
+    rounds: 2,
+    refits: 1,
+};
+
+struct Q2K;
+
+impl Encoder for Q2K {
+    const BYTES: usize = BYTES;
+
+    #[inline(always)]
+    fn group<const PADDED: bool>(values: &[f32], block: &mut [u8]) {
+        let tile = Tile::<16, 16>::load::<PADDED>(values);
+        let stored = store::<16, 16, PADDED>(&tile, &SEARCH);
+        let numbers = stored.numbers::<16, PADDED>(&tile, SEARCH.top);
+        let (scales, minimums) = stored.whole();
+        block[D..][..2].copy_from_slice(&stored.d.half.to_le_bytes());
+        block[DMIN..][..2].copy_from_slice(&stored.dmin.half.to_le_bytes());
+        for ((b, &s), &m) in block[SCALES..].iter_mut().zip(&scales).zip(&minimums) {
+            *b = s | (m << 4);
+        }
+        for half in 0..2 {
+            let bytes = &mut block[QUANTS + 32 * half..][..32];
+            bytes.fill(0);
+            for s in 0..4 {
+                let numbers = &numbers[128 * half + 32 * s..][..32];
+                for (b, &q) in bytes.iter_mut().zip(numbers) {
+                    *b |= q << (2 * s);
+                }
+            }
+        }
+    }
 }

@@ -8,6 +8,9 @@
 
 use super::Encoding;
 use super::block::{each_block, f16_at, scaled};
+use super::dispatch::{self, Encoder};
+use super::signed::{Search, store};
+use super::tile::Tile;
 
 /// Values in a block.
 pub const VALUES: usize = 256;
@@ -28,7 +31,7 @@ pub static ENCODING: Encoding = Encoding {
     block: VALUES,
     bytes: BYTES,
     decode: Some(decode),
-    encode: None,
+    encode: Some(dispatch::encode::<Q3K>),
 };
 
 /// Splits a block into its numbers, -4 to 3, and scales, -32 to 31; gives `d`.
@@ -59,4 +62,40 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
         let d = unpack(block, &mut quants, &mut scales);
         scaled::<16>(d, &scales, &quants, out);
     });
+}
+
+const SEARCH: Search = Search {
+    numbers: (-4.0, 3.0),
+    scales: (-32.0, 31.0),
+    ends: &[
+        -4.9, -4.5, -4.2, -4.0, -3.7, -3.3, -3.0, 3.0, 3.4, 2.6, -2.6,
+    ],
+    rounds: 2,
+    refits: 2,
+};
+
+struct Q3K;
+
+impl Encoder for Q3K {
+    const BYTES: usize = BYTES;
+
+    #[inline(always)]
+    fn group<const PADDED: bool>(values: &[f32], block: &mut [u8]) {
+        let tile = Tile::<16, 16>::load::<PADDED>(values);
+        let stored = store(&tile, &SEARCH);
+        let numbers = stored.numbers(&tile, SEARCH.numbers);
+        block[D..][..2].copy_from_slice(&stored.d.half.to_le_bytes());
+        block[HIGH..][..BYTES - 2].fill(0);
+        for (b, numbers) in numbers.as_chunks::<32>().0.iter().enumerate() {
+            let low = QUANTS + 32 * (b / 4);
+            for (l, &q) in numbers.iter().enumerate() {
+                block[low + l] |= (q & 3) << (2 * (b % 4));
+                block[HIGH + l] |= (q >> 2) << b;
+            }
+        }
+        for (j, scale) in stored.whole(32.0).into_iter().enumerate() {
+            block[SCALES + j % 8] |= (scale & 15) << (4 * (j / 8));
+            block[SCALES + 8 + j % 4] |= (scale >> 4) << (2 * (j / 4));
+        }
+    }
 }

@@ -4,7 +4,9 @@
 //! j + 16 in its high half. Value i is `(d · q[i]) + m`.
 
 use super::Encoding;
+use super::affine::{GRIDS_15, fit_plain};
 use super::block::{each_block, f16_at};
+use super::dispatch::{self, Encoder, GROUP};
 
 /// Values in a block.
 pub const VALUES: usize = 32;
@@ -23,7 +25,7 @@ pub static ENCODING: Encoding = Encoding {
     block: VALUES,
     bytes: BYTES,
     decode: Some(decode),
-    encode: None,
+    encode: Some(dispatch::encode::<Q41>),
 };
 
 /// Splits a block into its whole numbers, 0 to 15; gives scale and minimum.
@@ -45,4 +47,28 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
             *x = d * f32::from(q) + m;
         }
     });
+}
+
+struct Q41;
+
+impl Encoder for Q41 {
+    const BYTES: usize = BYTES * GROUP / VALUES;
+
+    #[inline(always)]
+    fn group<const PADDED: bool>(values: &[f32], out: &mut [u8]) {
+        let (d, m, numbers) = fit_plain::<PADDED>(values, 15.0, GRIDS_15);
+        let blocks = out.as_chunks_mut::<BYTES>().0;
+        for (l, (block, numbers)) in blocks
+            .iter_mut()
+            .zip(numbers.as_chunks::<VALUES>().0)
+            .enumerate()
+        {
+            block[D..][..2].copy_from_slice(&d[l].to_le_bytes());
+            block[M..][..2].copy_from_slice(&m[l].to_le_bytes());
+            let (low, high) = numbers.split_at(16);
+            for ((b, &l), &h) in block[QUANTS..].iter_mut().zip(low).zip(high) {
+                *b = l | (h << 4);
+            }
+        }
+    }
 }

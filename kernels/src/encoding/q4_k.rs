@@ -4,7 +4,11 @@
 //! `32g + l` (l < 32) holds value `64g + l` in its low half and value `64g + 32 + l` in its high half.
 //! Value i of sub-block j is `(d · scale[j]) · q[i] - (dmin · minimum[j])`.
 
+use super::affine::GRIDS_15;
+use super::affine_block::{Search, store};
 use super::block::{each_block, f16_at, scaled_above};
+use super::dispatch::{self, Encoder};
+use super::tile::Tile;
 use super::{Encoding, scales6};
 
 /// Values in a block.
@@ -26,7 +30,7 @@ pub static ENCODING: Encoding = Encoding {
     block: VALUES,
     bytes: BYTES,
     decode: Some(decode),
-    encode: None,
+    encode: Some(dispatch::encode::<Q4K>),
 };
 
 /// Splits a block into its numbers, 0 to 15, scales and minimums; gives `d` and `dmin`.
@@ -62,4 +66,36 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
         let d = unpack(block, &mut quants, &mut scales, &mut minimums);
         scaled_above::<32>(d, &scales, &minimums, &quants, out);
     });
+}
+
+const SEARCH: Search = Search {
+    top: 15.0,
+    top_scale: 63.0,
+    grids: GRIDS_15,
+    rounds: 2,
+    refits: 1,
+};
+
+struct Q4K;
+
+impl Encoder for Q4K {
+    const BYTES: usize = BYTES;
+
+    #[inline(always)]
+    fn group<const PADDED: bool>(values: &[f32], block: &mut [u8]) {
+        let tile = Tile::<8, 32>::load::<PADDED>(values);
+        let stored = store::<8, 32, PADDED>(&tile, &SEARCH);
+        let numbers = stored.numbers::<32, PADDED>(&tile, SEARCH.top);
+        let (scales, minimums) = stored.whole();
+        block[D..][..2].copy_from_slice(&stored.d.half.to_le_bytes());
+        block[DMIN..][..2].copy_from_slice(&stored.dmin.half.to_le_bytes());
+        block[SCALES..][..12].copy_from_slice(&scales6::pack(&scales, &minimums));
+        for g in 0..4 {
+            let bytes = &mut block[QUANTS + 32 * g..][..32];
+            let (low, high) = numbers[64 * g..][..64].split_at(32);
+            for ((b, &l), &h) in bytes.iter_mut().zip(low).zip(high) {
+                *b = l | (h << 4);
+            }
+        }
+    }
 }

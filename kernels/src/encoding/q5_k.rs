@@ -5,7 +5,11 @@
 //! in its high half; bit j of `high[l]` is the fifth bit of value `32j + l`.
 //! Value i of sub-block j is `(d · scale[j]) · q[i] - (dmin · minimum[j])`.
 
+use super::affine::GRIDS_31;
+use super::affine_block::{Search, store};
 use super::block::{each_block, f16_at, scaled_above};
+use super::dispatch::{self, Encoder};
+use super::tile::Tile;
 use super::{Encoding, scales6};
 
 /// Values in a block.
@@ -29,7 +33,7 @@ pub static ENCODING: Encoding = Encoding {
     block: VALUES,
     bytes: BYTES,
     decode: Some(decode),
-    encode: None,
+    encode: Some(dispatch::encode::<Q5K>),
 };
 
 /// Splits a block into its numbers, 0 to 31, scales and minimums; gives `d` and `dmin`.
@@ -66,4 +70,43 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
         let d = unpack(block, &mut quants, &mut scales, &mut minimums);
         scaled_above::<32>(d, &scales, &minimums, &quants, out);
     });
+}
+
+const SEARCH: Search = Search {
+    top: 31.0,
+    top_scale: 63.0,
+    grids: GRIDS_31,
+    rounds: 2,
+    refits: 1,
+};
+
+struct Q5K;
+
+impl Encoder for Q5K {
+    const BYTES: usize = BYTES;
+
+    #[inline(always)]
+    fn group<const PADDED: bool>(values: &[f32], block: &mut [u8]) {
+        let tile = Tile::<8, 32>::load::<PADDED>(values);
+        let stored = store::<8, 32, PADDED>(&tile, &SEARCH);
+        let numbers = stored.numbers::<32, PADDED>(&tile, SEARCH.top);
+        let (scales, minimums) = stored.whole();
+        block[D..][..2].copy_from_slice(&stored.d.half.to_le_bytes());
+        block[DMIN..][..2].copy_from_slice(&stored.dmin.half.to_le_bytes());
+        block[SCALES..][..12].copy_from_slice(&scales6::pack(&scales, &minimums));
+        for g in 0..4 {
+            let bytes = &mut block[QUANTS + 32 * g..][..32];
+            let (low, high) = numbers[64 * g..][..64].split_at(32);
+            for ((b, &l), &h) in bytes.iter_mut().zip(low).zip(high) {
+                *b = (l & 15) | ((h & 15) << 4);
+            }
+        }
+        let fifth = &mut block[HIGH..][..32];
+        fifth.fill(0);
+        for (j, numbers) in numbers.as_chunks::<32>().0.iter().enumerate() {
+            for (b, &q) in fifth.iter_mut().zip(numbers) {
+                *b |= (q >> 4) << j;
+            }
+        }
+    }
 }

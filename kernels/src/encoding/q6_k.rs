@@ -6,6 +6,9 @@
 
 use super::Encoding;
 use super::block::{each_block, f16_at, scaled};
+use super::dispatch::{self, Encoder};
+use super::signed::{Search, store};
+use super::tile::Tile;
 
 /// Values in a block.
 pub const VALUES: usize = 256;
@@ -26,7 +29,7 @@ pub static ENCODING: Encoding = Encoding {
     block: VALUES,
     bytes: BYTES,
     decode: Some(decode),
-    encode: None,
+    encode: Some(dispatch::encode::<Q6K>),
 };
 
 /// Splits a block into its numbers, -32 to 31, and scales; gives `d`.
@@ -56,4 +59,44 @@ fn decode(bytes: &[u8], out: &mut [f32]) {
         let d = unpack(block, &mut quants, &mut scales);
         scaled::<16>(d, &scales, &quants, out);
     });
+}
+
+const SEARCH: Search = Search {
+    numbers: (-32.0, 31.0),
+    scales: (-128.0, 127.0),
+    ends: &[-33.0, -32.5, -32.0, -31.5, -31.0, -30.5, -30.0, 31.0],
+    rounds: 1,
+    refits: 1,
+};
+
+struct Q6K;
+
+impl Encoder for Q6K {
+    const BYTES: usize = BYTES;
+
+    #[inline(always)]
+    fn group<const PADDED: bool>(values: &[f32], block: &mut [u8]) {
+        let tile = Tile::<16, 16>::load::<PADDED>(values);
+        let stored = store(&tile, &SEARCH);
+        let numbers = stored.numbers(&tile, SEARCH.numbers);
+        block[D..][..2].copy_from_slice(&stored.d.half.to_le_bytes());
+        block[SCALES..][..16].copy_from_slice(&stored.whole(0.0));
+        for half in 0..2 {
+            let numbers = &numbers[128 * half..][..128];
+            for n in 0..2 {
+                let low = &mut block[LOW + 64 * half + 32 * n..][..32];
+                let (first, second) = (&numbers[32 * n..][..32], &numbers[64 + 32 * n..][..32]);
+                for ((b, &p), &q) in low.iter_mut().zip(first).zip(second) {
+                    *b = (p & 15) | ((q & 15) << 4);
+                }
+            }
+            let high = &mut block[HIGH + 32 * half..][..32];
+            high.fill(0);
+            for (s, numbers) in numbers.as_chunks::<32>().0.iter().enumerate() {
+                for (b, &q) in high.iter_mut().zip(numbers) {
+                    *b |= (q >> 4) << (2 * s);
+                }
+            }
+        }
+    }
 }
