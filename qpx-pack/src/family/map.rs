@@ -501,9 +501,3 @@ fn split(place: &Place<'_>, part: Part, shape: [u64; 2], half: u64, count: u64) 
             .collect(),
     })
 }
-
-/// Names that stand for a set, for messages and tests.
-#[cfg(test)]
-pub(crate) fn roles(mapping: &Mapping) -> std::collections::BTreeSet<&str> {
-    mapping.tensors.iter().map(|tensor| tensor.role.as_str()).collect()
-}

@@ -22,6 +22,9 @@ pub enum Fault {
     HeaderStart {
         found: Option<u8>,
     },
+    HeaderEnd {
+        found: u8,
+    },
     HeaderJson {
         reason: String,
     },
@@ -95,6 +98,10 @@ impl fmt::Display for Fault {
                 ),
                 None => f.write_str("has an empty header"),
             },
+            Self::HeaderEnd { found } => write!(
+                f,
+                "has a header that ends with byte {found:#04x} where `}}` or a space must stand"
+            ),
             Self::HeaderJson { reason } => write!(f, "has a broken header: {reason}"),
             Self::Name { tensor } => write!(
                 f,

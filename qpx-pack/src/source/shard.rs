@@ -33,7 +33,7 @@ pub struct Shard {
 }
 
 /// What tells whether a file was written to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Its size.
     pub bytes: u64,
