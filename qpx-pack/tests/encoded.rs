@@ -21,7 +21,11 @@ fn big_tensor_folder() -> Folder {
     let mut resized = Folder::sized(columns, 6);
     for shard in &mut resized.shards {
         for name in ["model.embed_tokens.weight", "lm_head.weight"] {
-            shard.replace(name, &[rows, columns], &common::weights(name.len(), rows * columns));
+            shard.replace(
+                name,
+                &[rows, columns],
+                &common::weights(name.len(), rows * columns),
+            );
         }
     }
     folder.shards = resized.shards;
@@ -44,7 +48,10 @@ fn any_number_of_threads_gives_the_same_bytes() {
             let bytes = fs::read(&output).unwrap();
             match &first {
                 None => first = Some(bytes),
-                Some(first) => assert!(*first == bytes, "{recipe}: {threads} threads differ from one"),
+                Some(first) => assert!(
+                    *first == bytes,
+                    "{recipe}: {threads} threads differ from one"
+                ),
             }
         }
     }
@@ -70,10 +77,19 @@ fn encoded_leaves_join_into_the_rows_of_the_tensor() {
     let source = scratch.path().join("model");
     let folder = big_tensor_folder();
     folder.write(&source);
-    for (name, encoding) in [("q8", "q8_0"), ("forced", "q4_k"), ("forced", "q6_k"), ("forced", "q3_k")] {
+    for (name, encoding) in [
+        ("q8", "q8_0"),
+        ("forced", "q4_k"),
+        ("forced", "q6_k"),
+        ("forced", "q3_k"),
+    ] {
         let output = scratch.path().join(format!("{encoding}.qpx"));
         let mut request = Request::new(&source, &output);
-        request.recipe = Recipe::parse(name, &format!("[[rule]]\nrole = \"*\"\nencoding = \"{encoding}\"")).unwrap();
+        request.recipe = Recipe::parse(
+            name,
+            &format!("[[rule]]\nrole = \"*\"\nencoding = \"{encoding}\""),
+        )
+        .unwrap();
         qpx_pack::run(&request, &Silent).unwrap();
         let bundle = Bundle::open(&output).unwrap();
         let extent = bundle.extent(&Role::parse("embedding").unwrap()).unwrap();
@@ -85,10 +101,23 @@ fn encoded_leaves_join_into_the_rows_of_the_tensor() {
         qpx_kernels::encoding::decode_plain("bf16", &bytes, &mut source_values).unwrap();
         let kernel = qpx_kernels::encoding::by_name(encoding).unwrap();
         let mut expected = vec![0; stored.len()];
-        kernel.encode_rows(qpx_kernels::Level::detect(), &source_values, 632, &mut expected);
+        kernel.encode_rows(
+            qpx_kernels::Level::detect(),
+            &source_values,
+            632,
+            &mut expected,
+        );
         assert!(stored == expected, "{encoding}");
-        assert_eq!(bundle.source_digest(&extent), *blake3::hash(&bytes).as_bytes(), "{encoding}");
-        assert_eq!(extent.leaves > 1, matches!(encoding, "q8_0" | "q6_k"), "{encoding}");
+        assert_eq!(
+            bundle.source_digest(&extent),
+            *blake3::hash(&bytes).as_bytes(),
+            "{encoding}"
+        );
+        assert_eq!(
+            extent.leaves > 1,
+            matches!(encoding, "q8_0" | "q6_k"),
+            "{encoding}"
+        );
     }
 }
 
@@ -104,10 +133,21 @@ fn encoded_values_stay_near_the_checkpoint() {
         common::pack_to("tiny-coder", &output, recipe);
         let bundle = Bundle::open(&output).unwrap();
         let mut worst: f64 = 0.0;
-        for role in ["embedding", "output", "layer.0.attention.query", "layer.3.expert.31.down", "layer.2.expert.7.gate", "layer.1.router"] {
+        for role in [
+            "embedding",
+            "output",
+            "layer.0.attention.query",
+            "layer.3.expert.31.down",
+            "layer.2.expert.7.gate",
+            "layer.1.router",
+        ] {
             let (a, b) = (values(&exact, role), values(&bundle, role));
             let square = |x: f64| x * x;
-            let error: f64 = a.iter().zip(&b).map(|(a, b)| square(f64::from(a - b))).sum();
+            let error: f64 = a
+                .iter()
+                .zip(&b)
+                .map(|(a, b)| square(f64::from(a - b)))
+                .sum();
             let power: f64 = a.iter().map(|a| square(f64::from(*a))).sum();
             let relative = (error / power).sqrt();
             if role.ends_with("router") {
@@ -128,17 +168,34 @@ fn fused_and_single_experts_give_the_same_experts() {
         let shard = single.shards.iter().find(|s| s.has(name)).unwrap();
         shard.entry(name)
     };
-    let (mut first, mut second) = (Shard::new("model-00001-of-00002.safetensors"), Shard::new("model-00002-of-00002.safetensors"));
+    let (mut first, mut second) = (
+        Shard::new("model-00001-of-00002.safetensors"),
+        Shard::new("model-00002-of-00002.safetensors"),
+    );
     for (name, shape) in single.shards.iter().flat_map(Shard::tensors) {
         // Layer 1 stays as it is: forms may differ from layer to layer, and from matrix to matrix.
         if !name.contains("layers.0.mlp.experts.") {
             first.push(&name, "BF16", &shape, &all(&name));
         }
     }
-    let of = |expert: u64, word: &str| all(&format!("model.layers.0.mlp.experts.{expert}.{word}_proj.weight"));
+    let of = |expert: u64, word: &str| {
+        all(&format!(
+            "model.layers.0.mlp.experts.{expert}.{word}_proj.weight"
+        ))
+    };
     let gate_up = [of(0, "gate"), of(0, "up"), of(1, "gate"), of(1, "up")].concat();
-    second.push("model.layers.0.mlp.experts.gate_up_proj", "BF16", &[2, 12, 8], &gate_up);
-    first.push("model.layers.0.mlp.experts.down_proj", "BF16", &[2, 8, 6], &[of(0, "down"), of(1, "down")].concat());
+    second.push(
+        "model.layers.0.mlp.experts.gate_up_proj",
+        "BF16",
+        &[2, 12, 8],
+        &gate_up,
+    );
+    first.push(
+        "model.layers.0.mlp.experts.down_proj",
+        "BF16",
+        &[2, 8, 6],
+        &[of(0, "down"), of(1, "down")].concat(),
+    );
     fused.shards = vec![first, second];
     fused.reindex();
     let scratch = scratch();
@@ -146,7 +203,8 @@ fn fused_and_single_experts_give_the_same_experts() {
         let pack = |folder: &Folder, name: &str| {
             let source = scratch.path().join(name);
             folder.write(&source);
-            let mut request = Request::new(&source, scratch.path().join(format!("{name}-{recipe}.qpx")));
+            let mut request =
+                Request::new(&source, scratch.path().join(format!("{name}-{recipe}.qpx")));
             request.recipe = Recipe::named(recipe).unwrap();
             qpx_pack::run(&request, &Silent).unwrap();
             Bundle::open(request.output.as_deref().unwrap()).unwrap()
@@ -154,11 +212,22 @@ fn fused_and_single_experts_give_the_same_experts() {
         let (a, b) = (pack(&single, "single"), pack(&fused, "fused"));
         for (layer, expert) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             for part in [Part::Gate, Part::Up, Part::Down] {
-                let (x, y) = (a.expert(layer, expert, part).unwrap(), b.expert(layer, expert, part).unwrap());
+                let (x, y) = (
+                    a.expert(layer, expert, part).unwrap(),
+                    b.expert(layer, expert, part).unwrap(),
+                );
                 let digest = |bundle: &Bundle, leaf| bundle.leaf(leaf).unwrap().digest;
                 assert_eq!((x.leaves, y.leaves), (1, 1));
-                assert_eq!(digest(&a, x.first_leaf), digest(&b, y.first_leaf), "{recipe} {layer} {expert} {part:?}");
-                assert_eq!(a.source_digest(&x), b.source_digest(&y), "{recipe} {layer} {expert} {part:?}");
+                assert_eq!(
+                    digest(&a, x.first_leaf),
+                    digest(&b, y.first_leaf),
+                    "{recipe} {layer} {expert} {part:?}"
+                );
+                assert_eq!(
+                    a.source_digest(&x),
+                    b.source_digest(&y),
+                    "{recipe} {layer} {expert} {part:?}"
+                );
             }
         }
     }
@@ -181,8 +250,14 @@ fn a_weight_beyond_half_precision_is_refused() {
 
 #[test]
 fn both_tables_of_encodings_agree() {
-    let ours: Vec<_> = qpx_format::encoding::ENCODINGS.iter().map(|e| (e.name, e.block, e.bytes)).collect();
-    let theirs: Vec<_> = qpx_kernels::encoding::ENCODINGS.iter().map(|e| (e.name, e.block as u64, e.bytes as u64)).collect();
+    let ours: Vec<_> = qpx_format::encoding::ENCODINGS
+        .iter()
+        .map(|e| (e.name, e.block, e.bytes))
+        .collect();
+    let theirs: Vec<_> = qpx_kernels::encoding::ENCODINGS
+        .iter()
+        .map(|e| (e.name, e.block as u64, e.bytes as u64))
+        .collect();
     assert_eq!(ours, theirs);
 }
 
@@ -205,7 +280,12 @@ fn a_source_that_changes_meanwhile_is_refused() {
     let output = scratch.path().join("out.qpx");
     let shard = source.join("model-00002-of-00002.safetensors");
     let error = qpx_pack::run(&Request::new(&source, &output), &Meddler(shard)).unwrap_err();
-    assert!(error.to_string().contains("changed while it was read: it had"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("changed while it was read: it had"),
+        "{error}"
+    );
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
 }
 
@@ -213,9 +293,39 @@ fn a_source_that_changes_meanwhile_is_refused() {
 fn built_in_recipes_come_to_what_they_promise() {
     // Geometries of published models: hidden, rows, layers, queries, keys, inner, experts (0: dense), tied.
     let cases = [
-        ("Qwen3-30B-A3B", 2048, 151_936, 48, 4096, 512, 768, 128, false),
-        ("the small preset", 1024, 32_000, 8, 1024, 256, 512, 32, false),
-        ("Llama 3.1 8B", 4096, 128_256, 32, 4096, 1024, 14_336, 0, false),
+        (
+            "Qwen3-30B-A3B",
+            2048,
+            151_936,
+            48,
+            4096,
+            512,
+            768,
+            128,
+            false,
+        ),
+        (
+            "the small preset",
+            1024,
+            32_000,
+            8,
+            1024,
+            256,
+            512,
+            32,
+            false,
+        ),
+        (
+            "Llama 3.1 8B",
+            4096,
+            128_256,
+            32,
+            4096,
+            1024,
+            14_336,
+            0,
+            false,
+        ),
         ("Llama 3.2 1B", 2048, 128_256, 16, 2048, 512, 8192, 0, true),
         ("Qwen3-0.6B", 1024, 151_936, 28, 2048, 1024, 3072, 0, true),
     ];
@@ -225,7 +335,9 @@ fn built_in_recipes_come_to_what_they_promise() {
         let mut add = |role: &str, columns: u64, count: u64| {
             let choice = recipe.choose(role, 2, columns);
             assert_eq!(choice.instead_of, None, "{name}: {role}");
-            let per_weight = choice.encoding.map_or(16.0, |e| e.bytes as f64 * 8.0 / e.block as f64);
+            let per_weight = choice
+                .encoding
+                .map_or(16.0, |e| e.bytes as f64 * 8.0 / e.block as f64);
             weights += count;
             bits += per_weight * count as f64;
         };
@@ -235,10 +347,26 @@ fn built_in_recipes_come_to_what_they_promise() {
         }
         add("layer.0.attention.query", hidden, layers * queries * hidden);
         add("layer.0.attention.key", hidden, 2 * layers * keys * hidden);
-        add("layer.0.attention.output", queries, layers * queries * hidden);
-        let (role, copies) = if experts == 0 { ("mlp", 1) } else { ("expert.0", experts) };
-        add(&format!("layer.0.{role}.gate"), hidden, 2 * layers * copies * inner * hidden);
-        add(&format!("layer.0.{role}.down"), inner, layers * copies * inner * hidden);
+        add(
+            "layer.0.attention.output",
+            queries,
+            layers * queries * hidden,
+        );
+        let (role, copies) = if experts == 0 {
+            ("mlp", 1)
+        } else {
+            ("expert.0", experts)
+        };
+        add(
+            &format!("layer.0.{role}.gate"),
+            hidden,
+            2 * layers * copies * inner * hidden,
+        );
+        add(
+            &format!("layer.0.{role}.down"),
+            inner,
+            layers * copies * inner * hidden,
+        );
         if experts > 0 {
             add("layer.0.router", hidden, layers * experts * hidden);
         }

@@ -108,7 +108,10 @@ impl fmt::Display for Fault {
                 "names a tensor {tensor:?}: a name may not be empty, hold NUL, or lead out of a folder"
             ),
             Self::UnknownDtype { tensor, dtype } => {
-                write!(f, "gives {tensor} the dtype `{dtype}`, which safetensors does not define")
+                write!(
+                    f,
+                    "gives {tensor} the dtype `{dtype}`, which safetensors does not define"
+                )
             }
             Self::SharedBytes { tensor, dtype } => write!(
                 f,

@@ -106,7 +106,8 @@ impl Shard {
                 found: header.len() as u64,
             }]));
         }
-        let parsed = header::parse(header.get(8..).unwrap_or_default(), state.bytes).map_err(broken)?;
+        let parsed =
+            header::parse(header.get(8..).unwrap_or_default(), state.bytes).map_err(broken)?;
         Ok(Self {
             name: name.to_owned(),
             path: path.to_owned(),

@@ -1,5 +1,6 @@
 //! What the tests of packing share.
 #![allow(dead_code, reason = "each test takes what it needs")]
+#![allow(clippy::unwrap_used, reason = "a test that can't make its input fails")]
 
 use qpx_pack::{Packed, Recipe, Request, Silent};
 use serde_json::{Map, Value, json};
@@ -11,7 +12,9 @@ use std::{
 };
 
 pub fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../fixtures")
+        .join(name)
 }
 
 pub fn scratch() -> tempfile::TempDir {
@@ -26,7 +29,10 @@ pub fn pack_to(name: &str, output: &Path, recipe: &str) -> Packed {
 }
 
 pub fn sha256(bytes: &[u8]) -> String {
-    sha2::Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    sha2::Sha256::digest(bytes)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 /// A small checkpoint in memory, to be broken and written.
@@ -55,17 +61,26 @@ pub struct Shard {
 
 impl Shard {
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), header: Map::new(), data: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            header: Map::new(),
+            data: Vec::new(),
+        }
     }
 
     pub fn push(&mut self, name: &str, dtype: &str, shape: &[u64], bytes: &[u8]) {
         let start = self.data.len();
         self.data.extend(bytes);
-        self.header.insert(name.to_owned(), json!({"dtype": dtype, "shape": shape, "data_offsets": [start, self.data.len()]}));
+        self.header.insert(
+            name.to_owned(),
+            json!({"dtype": dtype, "shape": shape, "data_offsets": [start, self.data.len()]}),
+        );
     }
 
     fn range(&self, name: &str) -> std::ops::Range<usize> {
-        let at = |n: usize| usize::try_from(self.header[name]["data_offsets"][n].as_u64().unwrap()).unwrap();
+        let at = |n: usize| {
+            usize::try_from(self.header[name]["data_offsets"][n].as_u64().unwrap()).unwrap()
+        };
         at(0)..at(1)
     }
 
@@ -75,8 +90,18 @@ impl Shard {
 
     /// Names and shapes.
     pub fn tensors(&self) -> Vec<(String, Vec<u64>)> {
-        let shape = |v: &Value| v["shape"].as_array().unwrap().iter().map(|d| d.as_u64().unwrap()).collect();
-        self.header.iter().map(|(k, v)| (k.clone(), shape(v))).collect()
+        let shape = |v: &Value| {
+            v["shape"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|d| d.as_u64().unwrap())
+                .collect()
+        };
+        self.header
+            .iter()
+            .map(|(k, v)| (k.clone(), shape(v)))
+            .collect()
     }
 
     /// Gives a tensor another shape and other bytes, if it is here.
@@ -105,7 +130,12 @@ impl Shard {
     pub fn bytes(&self) -> Vec<u8> {
         let mut header = serde_json::to_vec(&self.header).unwrap();
         header.resize(header.len().next_multiple_of(8), b' ');
-        [&(header.len() as u64).to_le_bytes()[..], &header, &self.data].concat()
+        [
+            &(header.len() as u64).to_le_bytes()[..],
+            &header,
+            &self.data,
+        ]
+        .concat()
     }
 }
 
@@ -136,9 +166,15 @@ impl Folder {
             "rms_norm_eps": 1e-6, "max_position_embeddings": 64, "rope_theta": 1e6, "num_experts": 2, "num_experts_per_tok": 1,
             "moe_intermediate_size": inner, "norm_topk_prob": true, "eos_token_id": 3
         });
-        let mut tensors: Vec<(String, Vec<u64>)> = vec![("model.embed_tokens.weight".into(), vec![10, hidden])];
+        let mut tensors: Vec<(String, Vec<u64>)> =
+            vec![("model.embed_tokens.weight".into(), vec![10, hidden])];
         for layer in 0..2 {
-            let mut add = |name: &str, shape: &[u64]| tensors.push((format!("model.layers.{layer}.{name}.weight"), shape.to_vec()));
+            let mut add = |name: &str, shape: &[u64]| {
+                tensors.push((
+                    format!("model.layers.{layer}.{name}.weight"),
+                    shape.to_vec(),
+                ))
+            };
             add("input_layernorm", &[hidden]);
             add("post_attention_layernorm", &[hidden]);
             add("self_attn.q_proj", &[8, hidden]);
@@ -156,7 +192,10 @@ impl Folder {
         }
         tensors.push(("model.norm.weight".into(), vec![hidden]));
         tensors.push(("lm_head.weight".into(), vec![10, hidden]));
-        let mut shards = vec![Shard::new("model-00001-of-00002.safetensors"), Shard::new("model-00002-of-00002.safetensors")];
+        let mut shards = vec![
+            Shard::new("model-00001-of-00002.safetensors"),
+            Shard::new("model-00002-of-00002.safetensors"),
+        ];
         let half = tensors.len() / 2;
         for (number, (name, shape)) in tensors.iter().enumerate() {
             let bytes = weights(number, shape.iter().product());
@@ -176,7 +215,10 @@ impl Folder {
 
     /// Makes the index say what the shards hold.
     pub fn reindex(&mut self) {
-        let pairs = self.shards.iter().flat_map(|s| s.header.keys().map(|k| (k.clone(), json!(s.name))));
+        let pairs = self
+            .shards
+            .iter()
+            .flat_map(|s| s.header.keys().map(|k| (k.clone(), json!(s.name))));
         self.index = Some(pairs.collect());
     }
 
@@ -196,7 +238,8 @@ impl Folder {
     }
 
     pub fn rename(&mut self, name: &str, to: &str) {
-        self.edits.push((name.to_owned(), Edit::Rename(to.to_owned())));
+        self.edits
+            .push((name.to_owned(), Edit::Rename(to.to_owned())));
     }
     pub fn cut(&mut self, name: &str, bytes: usize) {
         self.edits.push((name.to_owned(), Edit::Cut(bytes)));
@@ -205,7 +248,8 @@ impl Folder {
         self.edits.push((name.to_owned(), Edit::Keep(bytes)));
     }
     pub fn append(&mut self, name: &str, bytes: &[u8]) {
-        self.edits.push((name.to_owned(), Edit::Append(bytes.to_vec())));
+        self.edits
+            .push((name.to_owned(), Edit::Append(bytes.to_vec())));
     }
     pub fn link(&mut self, name: &str, to: &str) {
         self.links.push((name.to_owned(), to.to_owned()));
@@ -227,11 +271,19 @@ impl Folder {
     pub fn write(&self, folder: &Path) {
         fs::create_dir_all(folder).unwrap();
         if !self.config.is_empty() {
-            fs::write(folder.join("config.json"), serde_json::to_vec(&self.config).unwrap()).unwrap();
+            fs::write(
+                folder.join("config.json"),
+                serde_json::to_vec(&self.config).unwrap(),
+            )
+            .unwrap();
         }
         if let Some(index) = &self.index {
             let index = json!({"weight_map": index});
-            fs::write(folder.join("model.safetensors.index.json"), index.to_string()).unwrap();
+            fs::write(
+                folder.join("model.safetensors.index.json"),
+                index.to_string(),
+            )
+            .unwrap();
         }
         for shard in &self.shards {
             fs::write(folder.join(&shard.name), shard.bytes()).unwrap();
