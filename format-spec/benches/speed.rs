@@ -55,7 +55,12 @@ fn large() -> PathBuf {
             draft.tensors = (0..16)
                 .map(|n| {
                     let shape = [mib, 1 << 16];
-                    tensor(&format!("layer.{n}.weight"), "u8", &shape, SegmentKind::Core)
+                    tensor(
+                        &format!("layer.{n}.weight"),
+                        "u8",
+                        &shape,
+                        SegmentKind::Core,
+                    )
                 })
                 .collect();
             draft.aliases.clear();
