@@ -452,14 +452,14 @@ fn manifest(text: &[u8], minor: u16, path: &Path) -> Result<Manifest, Error> {
     }
     let manifest: Manifest =
         serde_json::from_value(value.clone()).map_err(|error| broken("3.4", error.to_string()))?;
-    if minor == MINOR {
-        let known =
-            serde_json::to_value(&manifest).map_err(|error| broken("3.4", error.to_string()))?;
-        if let Some(key) = json::unknown_key(&value, &known) {
-            return Err(broken("3.5", format!("unknown key `{key}`")));
-        }
+    let known =
+        serde_json::to_value(&manifest).map_err(|error| broken("3.4", error.to_string()))?;
+    // A later minor version may have keys that this one does not know.
+    match json::unlike(&value, &known, minor > MINOR) {
+        Some((rule @ "3.5", key)) => Err(broken(rule, format!("unknown key `{key}`"))),
+        Some((rule, path)) => Err(broken(rule, format!("`{path}`"))),
+        None => Ok(manifest),
     }
-    Ok(manifest)
 }
 
 /// Checks a manifest against the rules and against page 0.

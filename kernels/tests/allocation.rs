@@ -164,11 +164,9 @@ fn no_operation_allocates() {
 
 #[test]
 fn the_input_says_what_it_holds() {
-    let floats = TOKENS * COLUMNS;
-    assert_eq!(
-        Input::bytes(TOKENS, COLUMNS),
-        4 * floats + floats + floats / 16 * 2 * 4
-    );
+    // Values, codes, a scale and a sum for each sixteen columns, and a cache line after each row of the three.
+    let row = 4 * COLUMNS + COLUMNS + 4 * 2 * COLUMNS / 16 + 3 * 64;
+    assert_eq!(Input::bytes(TOKENS, COLUMNS), TOKENS * row);
     // Rows are padded to 256 columns.
     assert_eq!(Input::bytes(3, 1), Input::bytes(3, 256));
 }

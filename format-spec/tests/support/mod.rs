@@ -126,16 +126,10 @@ pub fn draft() -> Draft {
     }
 }
 
-/// Bytes that tell where they belong.
+/// Bytes that tell where they belong, and compress well.
 pub fn value(seed: u64, length: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..length)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 32) as u8
-        })
+        .map(|i| (seed * 37 + i * 7 + (i >> 8) * 3) as u8)
         .collect()
 }
 
@@ -177,3 +171,6 @@ pub fn fill(writer: &Writer) -> Result<(), qpx_format::Error> {
     }
     Ok(())
 }
+
+pub mod cases;
+pub mod raw;

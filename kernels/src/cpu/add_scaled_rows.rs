@@ -5,7 +5,7 @@ use super::simd::{Kernel, Simd};
 use crate::ops::{self, ShapeError};
 
 impl Cpu {
-    /// y[rows[i]] += scale[i] · x[i], i ascending, each a multiply-add; x [rows.len(), width], y [.., width].
+    /// `y[rows[i]] += scale[i] · x[i]`, i ascending, each a multiply-add; x `[rows.len(), width]`, y `[.., width]`.
     ///
     /// # Errors
     /// [`ShapeError`] when a length doesn't fit, or a row is not in `y`.

@@ -158,25 +158,95 @@ fn heads<S: Simd>(
 /// Scaled products of a query with keys.
 #[inline(always)]
 fn scores<S: Simd>(s: S, q: &[f32], k: &[f32], scale: f32, out: &mut [f32]) {
-    for (out, k) in out.iter_mut().zip(k.chunks_exact(q.len())) {
-        let mut sum = s.splat(0.0);
-        for (q, k) in q.chunks(16).zip(k.chunks(16)) {
-            sum = s.mul_add(s.load_some(q), s.load_some(k), sum);
+    let (fours, rest) = out.as_chunks_mut::<4>();
+    let (k, last_k) = k.split_at(fours.len() * 4 * q.len());
+    for (out, k) in fours.iter_mut().zip(k.chunks_exact(4 * q.len())) {
+        *out = some_scores(s, q, k, scale);
+    }
+    for (out, k) in rest.iter_mut().zip(last_k.chunks_exact(q.len())) {
+        [*out] = some_scores(s, q, k, scale);
+    }
+}
+
+/// Products of a query with `N` keys: several at once, since one sum would wait for itself.
+#[inline(always)]
+fn some_scores<S: Simd, const N: usize>(s: S, q: &[f32], k: &[f32], scale: f32) -> [f32; N] {
+    let dim = q.len();
+    let (q, last_q) = q.as_chunks::<16>();
+    let mut keys: [&[[f32; 16]]; N] = [&[]; N];
+    for (key, row) in keys.iter_mut().zip(k.chunks_exact(dim)) {
+        *key = &row.as_chunks().0[..q.len()];
+    }
+    let mut sums = [s.splat(0.0); N];
+    for (i, q) in q.iter().enumerate() {
+        let q = s.load(q);
+        for (sum, key) in sums.iter_mut().zip(&keys) {
+            *sum = s.mul_add(q, s.load(&key[i]), *sum);
         }
+    }
+    if !last_q.is_empty() {
+        let last = s.load_some(last_q);
+        for (sum, row) in sums.iter_mut().zip(k.chunks_exact(dim)) {
+            *sum = s.mul_add(last, s.load_some(&row[16 * q.len()..]), *sum);
+        }
+    }
+    let mut out = [0.0; N];
+    for (out, sum) in out.iter_mut().zip(sums) {
         *out = s.sum(sum) * scale;
     }
+    out
 }
 
 /// y = y · kept + Σ weight · value, keys in ascending order.
 #[inline(always)]
 fn add_values<S: Simd>(s: S, v: &[f32], weights: &[f32], kept: f32, y: &mut [f32]) {
     let dim = y.len();
-    for (i, y) in y.chunks_mut(16).enumerate() {
+    let mut at = 0;
+    while at + 64 <= dim {
+        add_some::<S, 4>(s, v, weights, kept, dim, at, &mut y[at..]);
+        at += 64;
+    }
+    while at + 16 <= dim {
+        add_some::<S, 1>(s, v, weights, kept, dim, at, &mut y[at..]);
+        at += 16;
+    }
+    if at < dim {
+        let y = &mut y[at..];
         let mut sum = s.mul(s.load_some(y), s.splat(kept));
         for (w, v) in weights.iter().zip(v.chunks_exact(dim)) {
-            let v = &v[16 * i..][..y.len()];
-            sum = s.mul_add(s.splat(*w), s.load_some(v), sum);
+            sum = s.mul_add(s.splat(*w), s.load_some(&v[at..]), sum);
         }
         s.store_some(sum, y);
+    }
+}
+
+/// The same for `16 * N` dims from `at`, kept in registers.
+#[inline(always)]
+fn add_some<S: Simd, const N: usize>(
+    s: S,
+    v: &[f32],
+    weights: &[f32],
+    kept: f32,
+    dim: usize,
+    at: usize,
+    y: &mut [f32],
+) {
+    let Some(y) = y.as_chunks_mut::<16>().0.first_chunk_mut::<N>() else {
+        return;
+    };
+    let kept = s.splat(kept);
+    let mut sums = [s.splat(0.0); N];
+    for (sum, y) in sums.iter_mut().zip(&*y) {
+        *sum = s.mul(s.load(y), kept);
+    }
+    for (w, v) in weights.iter().zip(v.chunks_exact(dim)) {
+        let w = s.splat(*w);
+        let v = v[at..at + 16 * N].as_chunks::<16>().0;
+        for (sum, v) in sums.iter_mut().zip(v) {
+            *sum = s.mul_add(w, s.load(v), *sum);
+        }
+    }
+    for (sum, y) in sums.iter().zip(y) {
+        s.store(*sum, y);
     }
 }

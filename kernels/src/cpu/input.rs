@@ -11,40 +11,62 @@ pub(crate) const BLOCK: usize = 32;
 /// Columns that share one sum.
 pub(crate) const FINE: usize = 16;
 
+/// Lengths of a row in memory. Each is a cache line longer than its contents: rows whose distance is a power of two would
+/// otherwise compete for the same lines when a block of tokens meets a weight.
+#[derive(Clone, Copy, Debug)]
+struct Stride {
+    values: usize,
+    codes: usize,
+    scales: usize,
+}
+
+impl Stride {
+    fn of(columns: usize) -> Self {
+        let padded = columns.next_multiple_of(CHUNK);
+        Self {
+            values: padded + 16,
+            codes: padded + 64,
+            scales: padded / FINE * 2 + 16,
+        }
+    }
+}
+
 /// A matrix's input, prepared once for all matrices that share it: f32 rows and, for encodings that want them, 8-bit rows.
 #[derive(Debug)]
 pub struct Input {
     tokens: usize,
     columns: usize,
-    /// A row's columns with padding.
-    stride: usize,
-    /// [tokens, stride]
+    /// Columns with padding.
+    padded: usize,
+    stride: Stride,
+    /// Rows of `padded` values.
     values: Vec<f32>,
-    /// [tokens, stride]: values / scale, rounded.
+    /// Rows of `padded` codes: values / scale, rounded.
     codes: Vec<i8>,
-    /// [tokens, stride / 16, 2]: for each sixteen columns the scale of their block of 32, and that scale times their codes' sum;
-    /// sixteen scales, then sixteen sums for each 256 columns.
+    /// For each 256 columns of a row sixteen scales, then sixteen sums: the scale of each sixteen columns, and that scale times
+    /// the sum of their codes.
     scales: Vec<f32>,
 }
 
 impl Input {
     /// Room for `tokens` rows of up to `columns` values.
     pub fn with_capacity(tokens: usize, columns: usize) -> Self {
-        let padded = tokens * columns.next_multiple_of(CHUNK);
+        let stride = Stride::of(columns);
         Self {
             tokens: 0,
             columns: 0,
-            stride: 0,
-            values: vec![0.0; padded],
-            codes: vec![0; padded],
-            scales: vec![0.0; padded / FINE * 2],
+            padded: 0,
+            stride,
+            values: vec![0.0; tokens * stride.values],
+            codes: vec![0; tokens * stride.codes],
+            scales: vec![0.0; tokens * stride.scales],
         }
     }
 
     /// Bytes it holds.
     pub fn bytes(tokens: usize, columns: usize) -> usize {
-        let padded = tokens * columns.next_multiple_of(CHUNK);
-        padded * (size_of::<f32>() + size_of::<i8>()) + padded / FINE * 2 * size_of::<f32>()
+        let stride = Stride::of(columns);
+        tokens * (size_of::<f32>() * (stride.values + stride.scales) + stride.codes)
     }
 
     /// Rows it holds now.
@@ -60,22 +82,21 @@ impl Input {
     /// Row `token` with its padding.
     #[inline(always)]
     pub(crate) fn values(&self, token: usize) -> &[f32] {
-        &self.values[token * self.stride..][..self.stride]
+        &self.values[token * self.stride.values..][..self.padded]
     }
 
     /// Row `token` in 8 bits, in chunks of 256 columns.
     #[inline(always)]
     pub(crate) fn codes(&self, token: usize) -> &[[i8; CHUNK]] {
-        self.codes[token * self.stride..][..self.stride]
-            .as_chunks()
-            .0
+        let row = &self.codes[token * self.stride.codes..];
+        row[..self.padded].as_chunks().0
     }
 
     /// Row `token`'s scales and sums, for each chunk of 256 columns.
     #[inline(always)]
     pub(crate) fn scales(&self, token: usize) -> &[[f32; 32]] {
-        let width = self.stride / FINE * 2;
-        self.scales[token * width..][..width].as_chunks().0
+        let row = &self.scales[token * self.stride.scales..];
+        row[..self.padded / FINE * 2].as_chunks().0
     }
 }
 
@@ -87,88 +108,116 @@ impl Cpu {
     pub fn prepare(&self, x: &[f32], columns: usize, input: &mut Input) -> Result<(), ShapeError> {
         let tokens = x.len().checked_div(columns).unwrap_or(0);
         ops::check("prepare", "x", tokens * columns, x.len())?;
-        let stride = columns.next_multiple_of(CHUNK);
-        if tokens * stride > input.values.len() {
-            return Err(ShapeError {
-                operation: "prepare",
-                argument: "x (with each row padded to 256 columns)",
-                expected: input.values.len(),
-                found: tokens * stride,
-            });
-        }
+        let stride = Stride::of(columns);
+        // Values stand for all: with shorter rows more tokens may fit, but never one array and not another.
+        let room = (input.values.len() / stride.values)
+            .min(input.codes.len() / stride.codes)
+            .min(input.scales.len() / stride.scales);
+        ops::check_most("prepare", "x", room * columns, tokens * columns)?;
         input.tokens = tokens;
         input.columns = columns;
+        input.padded = columns.next_multiple_of(CHUNK);
         input.stride = stride;
-        for (row, from) in input
-            .values
-            .chunks_exact_mut(stride.max(1))
-            .zip(x.chunks_exact(columns.max(1)))
-        {
-            row[..columns].copy_from_slice(from);
-            row[columns..].fill(0.0);
-        }
-        if self.activations == Activations::Encoded {
-            let piece = split::piece(self.threads, tokens, stride);
-            encode(
-                self,
-                &input.values[..tokens * stride],
-                &mut input.codes[..tokens * stride],
-                &mut input.scales[..tokens * stride / FINE * 2],
-                piece * stride,
-            );
+        if tokens > 0 {
+            let job = Prepare {
+                x,
+                columns,
+                padded: input.padded,
+                stride,
+                encoded: self.activations == Activations::Encoded,
+                values: &mut input.values[..tokens * stride.values],
+                codes: &mut input.codes[..tokens * stride.codes],
+                scales: &mut input.scales[..tokens * stride.scales],
+            };
+            self.spread_prepare(job, split::piece(self.threads, tokens, columns));
         }
         Ok(())
     }
-}
 
-/// Encodes values in pieces of at most `piece` (a multiple of 256).
-fn encode(cpu: &Cpu, values: &[f32], codes: &mut [i8], scales: &mut [f32], piece: usize) {
-    if values.len() <= piece.max(CHUNK) {
-        cpu.level.run(Encode {
+    /// Halves the tokens until a piece is small enough.
+    fn spread_prepare(&self, job: Prepare, piece: usize) {
+        let tokens = job.x.len() / job.columns;
+        if tokens <= piece {
+            return self.level.run(job);
+        }
+        let half = tokens / 2;
+        let (x, more_x) = job.x.split_at(half * job.columns);
+        let (values, more_values) = job.values.split_at_mut(half * job.stride.values);
+        let (codes, more_codes) = job.codes.split_at_mut(half * job.stride.codes);
+        let (scales, more_scales) = job.scales.split_at_mut(half * job.stride.scales);
+        let low = Prepare {
+            x,
             values,
             codes,
             scales,
-        });
-        return;
+            ..job
+        };
+        let high = Prepare {
+            x: more_x,
+            values: more_values,
+            codes: more_codes,
+            scales: more_scales,
+            ..job
+        };
+        rayon::join(
+            || self.spread_prepare(low, piece),
+            || self.spread_prepare(high, piece),
+        );
     }
-    let half = (values.len() / 2).next_multiple_of(CHUNK);
-    let (values, more_values) = values.split_at(half);
-    let (codes, more_codes) = codes.split_at_mut(half);
-    let (scales, more_scales) = scales.split_at_mut(half / FINE * 2);
-    rayon::join(
-        || encode(cpu, values, codes, scales, piece),
-        || encode(cpu, more_values, more_codes, more_scales, piece),
-    );
 }
 
-struct Encode<'a> {
-    values: &'a [f32],
+/// Rows to load.
+struct Prepare<'a> {
+    x: &'a [f32],
+    columns: usize,
+    padded: usize,
+    stride: Stride,
+    encoded: bool,
+    values: &'a mut [f32],
     codes: &'a mut [i8],
     scales: &'a mut [f32],
 }
 
-impl Kernel for Encode<'_> {
+impl Kernel for Prepare<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
-        let values = self.values.as_chunks::<CHUNK>().0;
-        let codes = self.codes.as_chunks_mut::<CHUNK>().0;
-        let scales = self.scales.as_chunks_mut::<32>().0;
-        for i in 0..values.len() {
-            for block in 0..CHUNK / BLOCK {
-                let (scale, sums) = encode_block(
-                    values[i][block * BLOCK..]
-                        .first_chunk()
-                        .unwrap_or(&[0.0; BLOCK]),
-                    codes[i][block * BLOCK..]
-                        .first_chunk_mut()
-                        .unwrap_or(&mut [0; BLOCK]),
-                );
-                for half in 0..2 {
-                    scales[i][2 * block + half] = scale;
-                    scales[i][16 + 2 * block + half] = sums[half];
-                }
+        let outputs = self
+            .values
+            .chunks_exact_mut(self.stride.values)
+            .zip(self.codes.chunks_exact_mut(self.stride.codes))
+            .zip(self.scales.chunks_exact_mut(self.stride.scales));
+        for (x, ((values, codes), scales)) in self.x.chunks_exact(self.columns).zip(outputs) {
+            let values = &mut values[..self.padded];
+            values[..self.columns].copy_from_slice(x);
+            values[self.columns..].fill(0.0);
+            if self.encoded {
+                encode_row(values, &mut codes[..self.padded], scales);
+            }
+        }
+    }
+}
+
+/// Encodes whole chunks of 256 values.
+#[inline(always)]
+fn encode_row(values: &[f32], codes: &mut [i8], scales: &mut [f32]) {
+    let chunks = values
+        .as_chunks::<CHUNK>()
+        .0
+        .iter()
+        .zip(codes.as_chunks_mut::<CHUNK>().0);
+    for ((values, codes), scales) in chunks.zip(scales.as_chunks_mut::<32>().0) {
+        let blocks = values
+            .as_chunks::<BLOCK>()
+            .0
+            .iter()
+            .zip(codes.as_chunks_mut::<BLOCK>().0);
+        for (block, (values, codes)) in blocks.enumerate() {
+            let (scale, sums) = encode_block(values, codes);
+            for half in 0..2 {
+                scales[2 * block + half] = scale;
+                scales[16 + 2 * block + half] = sums[half];
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::ops::{self, ShapeError};
 
 impl Cpu {
     /// softmax over `experts` logits in f32, the `k` largest (ties: the lower id first), descending; optionally divided by their sum.
-    /// `logits` [tokens, experts]; `scratch` [experts]; `ids`, `weights` [tokens, k].
+    /// `logits` `[tokens, experts]`; `scratch` `[experts]`; `ids`, `weights` `[tokens, k]`.
     ///
     /// A NaN or infinite logit makes all of its token's weights NaN.
     ///

@@ -42,6 +42,8 @@ pub trait Simd: Copy + Send + Sync {
     fn load_f16(self, x: &[u8; 32]) -> Self::F;
     /// From integers.
     fn load_i8(self, x: &[i8; 16]) -> Self::F;
+    /// From eight integers, each in two lanes: lanes 0 and 1 `x[0]`, lanes 2 and 3 `x[1]`, and so on.
+    fn load_i8_twice(self, x: &[i8; 8]) -> Self::F;
 
     /// a + b.
     fn add(self, a: Self::F, b: Self::F) -> Self::F;

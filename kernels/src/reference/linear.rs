@@ -1,4 +1,4 @@
-//! y = x Wᵀ, and rows of a table.
+//! y = x Wᵀ.
 #![expect(
     clippy::needless_range_loop,
     reason = "an index names a column or a token in several arrays"
@@ -7,13 +7,6 @@
 use super::sum::{Sixteen, dot};
 use crate::encoding::half::f16_to_f32;
 use crate::ops::{Activations, Matrix, SMALLEST_ENCODED};
-
-/// Decodes rows `ids` of `w` into `y` [ids.len(), columns].
-pub fn embed(w: &Matrix, ids: &[u32], y: &mut [f32]) {
-    for (id, y) in ids.iter().zip(y.chunks_mut(w.columns)) {
-        y.copy_from_slice(&decode(w, *id as usize)[..w.columns]);
-    }
-}
 
 /// y = x Wᵀ. `x` [tokens, columns], `y` [tokens, rows].
 pub fn linear(w: &Matrix, x: &[f32], activations: Activations, y: &mut [f32]) {
@@ -39,7 +32,7 @@ fn row<'a>(w: &'a Matrix, row: usize) -> &'a [u8] {
 }
 
 /// A row's values, whole blocks.
-fn decode(w: &Matrix, number: usize) -> Vec<f32> {
+pub(super) fn decode(w: &Matrix, number: usize) -> Vec<f32> {
     let decode = w.encoding.decode.expect("an encoding of real numbers");
     let mut out = vec![0.0; w.columns.next_multiple_of(w.encoding.block)];
     decode(row(w, number), &mut out);

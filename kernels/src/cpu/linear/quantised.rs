@@ -3,6 +3,7 @@
 //! 256 columns of a row are unpacked once, and then meet each token: bytes times bytes in exact integers, four columns to a
 //! lane, and one float multiply-add for each sixteen lanes (rules: `ops`).
 
+use super::super::input::CHUNK;
 use super::super::simd::Simd;
 use super::{Rows, TOGETHER};
 
@@ -36,20 +37,28 @@ pub(super) fn rows<S: Simd, Q: Quantised>(s: S, job: Rows) {
     }
 }
 
+/// A token's codes, and its scales and sums, in chunks of 256 columns.
+type Token<'a> = (&'a [[i8; CHUNK]], &'a [[f32; 32]]);
+
 #[inline(always)]
 fn some_tokens<S: Simd, Q: Quantised, const TOKENS: usize>(s: S, job: Rows) {
     let row_bytes = job.w.encoding.row_bytes(job.w.columns);
     let count = if TOKENS == 1 { 1 } else { job.y.len() };
     let rows = job.y[0].len();
+    let mut tokens: [Token; TOKENS] = [(&[], &[]); TOKENS];
+    for (i, token) in tokens.iter_mut().enumerate().take(count) {
+        let number = job.which.token(i);
+        *token = (job.input.codes(number), job.input.scales(number));
+    }
+    let tokens = &tokens[..count];
     let zero = s.splat(0.0);
     for row in 0..rows {
         let bytes = &job.w.bytes[(job.first_row + row) * row_bytes..][..row_bytes];
-        let mut products = [zero; TOKENS];
-        let mut leasts = [zero; TOKENS];
+        let mut sums = [(zero, zero); TOKENS];
         let mut chunks = bytes.chunks_exact(Q::CHUNK_BYTES);
         let mut chunk = 0;
         for blocks in chunks.by_ref() {
-            meet::<S, Q, TOKENS>(s, &job, blocks, chunk, count, &mut products, &mut leasts);
+            meet::<S, Q>(s, blocks, chunk, tokens, &mut sums[..count]);
             chunk += 1;
         }
         let rest = chunks.remainder();
@@ -57,24 +66,22 @@ fn some_tokens<S: Simd, Q: Quantised, const TOKENS: usize>(s: S, job: Rows) {
             let mut padded = [0; MOST_BYTES];
             padded[..rest.len()].copy_from_slice(rest);
             let blocks = &padded[..Q::CHUNK_BYTES];
-            meet::<S, Q, TOKENS>(s, &job, blocks, chunk, count, &mut products, &mut leasts);
+            meet::<S, Q>(s, blocks, chunk, tokens, &mut sums[..count]);
         }
-        for i in 0..count {
-            job.y[i][row] = s.sum(s.add(products[i], leasts[i]));
+        for (y, (products, leasts)) in job.y.iter_mut().zip(&sums) {
+            y[row] = s.sum(s.add(*products, *leasts));
         }
     }
 }
 
 /// 256 columns of a row and each token.
 #[inline(always)]
-fn meet<S: Simd, Q: Quantised, const TOKENS: usize>(
+fn meet<S: Simd, Q: Quantised>(
     s: S,
-    job: &Rows,
     blocks: &[u8],
     chunk: usize,
-    count: usize,
-    products: &mut [S::F; TOKENS],
-    leasts: &mut [S::F; TOKENS],
+    tokens: &[Token],
+    sums: &mut [(S::F, S::F)],
 ) {
     let (scale, least) = Q::scales(s, blocks);
     let w = [
@@ -83,14 +90,12 @@ fn meet<S: Simd, Q: Quantised, const TOKENS: usize>(
         Q::codes(s, blocks, 2),
         Q::codes(s, blocks, 3),
     ];
-    for i in 0..count {
-        let token = job.which.token(i);
-        let codes = job.input.codes(token)[chunk].as_chunks::<64>().0;
-        let scales = job.input.scales(token)[chunk].as_chunks::<16>().0;
+    for ((codes, scales), (products, leasts)) in tokens.iter().zip(sums) {
+        let codes = codes[chunk].as_chunks::<64>().0;
+        let scales = scales[chunk].as_chunks::<16>().0;
         let mut factors = [0.0; 16];
         s.store(s.mul(scale, s.load(&scales[0])), &mut factors);
         let factors = factors.as_chunks::<4>().0;
-        let mut sum = products[i];
         for part in 0..4 {
             let quads = if Q::SIGNED {
                 s.quads_signed(w[part], &codes[part])
@@ -102,11 +107,10 @@ fn meet<S: Simd, Q: Quantised, const TOKENS: usize>(
             } else {
                 s.halves(factors[part][0], factors[part][2])
             };
-            sum = s.mul_add(quads, factor, sum);
+            *products = s.mul_add(quads, factor, *products);
         }
-        products[i] = sum;
         if Q::LEAST {
-            leasts[i] = s.mul_add(least, s.load(&scales[1]), leasts[i]);
+            *leasts = s.mul_add(least, s.load(&scales[1]), *leasts);
         }
     }
 }

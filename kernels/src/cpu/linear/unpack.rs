@@ -46,14 +46,14 @@ fn halves<S: Simd>(s: S, blocks: &[u8], at: usize, step: usize) -> S::F {
     s.load_f16(&bytes)
 }
 
-/// Sixteen bytes as numbers.
+/// Bytes that were treated four at a time.
 #[inline(always)]
-fn numbers<S: Simd>(s: S, bytes: &[u32; 4]) -> S::F {
-    let mut all = [0; 16];
-    for (to, from) in all.as_chunks_mut::<4>().0.iter_mut().zip(bytes) {
+fn bytes<const N: usize>(fours: &[u32]) -> [i8; N] {
+    let mut all = [0; N];
+    for (to, from) in all.as_chunks_mut::<4>().0.iter_mut().zip(fours) {
         *to = from.to_le_bytes().map(u8::cast_signed);
     }
-    s.load_i8(&all)
+    all
 }
 
 /// −x.
@@ -130,24 +130,9 @@ fn paired_scales<S: Simd>(s: S, blocks: &[u8]) -> (S::F, S::F) {
     let leasts = [second & SIX, last >> 4 & FOUR | second >> 2 & TWO_UP];
     let d_least = negative(s, half(s, blocks, 2));
     (
-        s.mul(half(s, blocks, 0), numbers(s, &twice(scales))),
-        s.mul(d_least, numbers(s, &twice(leasts))),
+        s.mul(half(s, blocks, 0), s.load_i8_twice(&bytes(&scales))),
+        s.mul(d_least, s.load_i8_twice(&bytes(&leasts))),
     )
-}
-
-/// Each byte twice.
-#[inline(always)]
-fn twice(bytes: [u32; 2]) -> [u32; 4] {
-    let double = |two: u32| {
-        let apart = two & 0xff | (two & 0xff00) << 8;
-        apart | apart << 8
-    };
-    [
-        double(bytes[0] & 0xffff),
-        double(bytes[0] >> 16),
-        double(bytes[1] & 0xffff),
-        double(bytes[1] >> 16),
-    ]
 }
 
 /// Paired scales, then 128 bytes: of each 32 the low halves are 32 columns, the high halves the next 32.
@@ -230,7 +215,7 @@ impl Quantised for Q3K {
             first >> 4 & FOUR | (last >> 4 & TWO) << 4,
             second >> 4 & FOUR | (last >> 6 & TWO) << 4,
         ];
-        let scales = s.sub(numbers(s, &scales), s.splat(32.0));
+        let scales = s.sub(s.load_i8(&bytes(&scales)), s.splat(32.0));
         let scales = s.mul(half(s, blocks, 108), scales);
         (scales, s.mul(scales, s.splat(-4.0)))
     }

@@ -46,6 +46,15 @@ fn codes(x: &[i8; 64], half: usize) -> __m256i {
     have!(_mm256_loadu_si256(x.as_ptr().cast::<__m256i>().add(half)))
 }
 
+/// Sixteen bytes as floats.
+#[inline(always)]
+fn widen(x: __m128i) -> Pair {
+    have!(Pair(
+        _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
+        _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128::<8>(x)))
+    ))
+}
+
 /// Bits from `from` on of each byte.
 #[inline(always)]
 fn field(x: &[u8; 32], from: u8, mask: u8) -> __m256i {
@@ -146,11 +155,12 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn load_i8(self, x: &[i8; 16]) -> Pair {
-        let x = have!(_mm_loadu_si128(x.as_ptr().cast()));
-        have!(Pair(
-            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
-            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128::<8>(x)))
-        ))
+        widen(have!(_mm_loadu_si128(x.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn load_i8_twice(self, x: &[i8; 8]) -> Pair {
+        let x = have!(_mm_loadl_epi64(x.as_ptr().cast()));
+        widen(have!(_mm_unpacklo_epi8(x, x)))
     }
 
     #[inline(always)]

@@ -118,6 +118,13 @@ impl Simd for Avx512 {
         let x = have!(_mm_loadu_si128(x.as_ptr().cast()));
         have!(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x)))
     }
+    #[inline(always)]
+    fn load_i8_twice(self, x: &[i8; 8]) -> __m512 {
+        let x = have!(_mm_loadl_epi64(x.as_ptr().cast()));
+        have!(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_unpacklo_epi8(
+            x, x
+        ))))
+    }
 
     #[inline(always)]
     fn add(self, a: __m512, b: __m512) -> __m512 {

@@ -204,6 +204,10 @@ impl Simd for Neon {
     fn load_i8(self, x: &[i8; 16]) -> Four {
         self.load(&x.map(f32::from))
     }
+    #[inline(always)]
+    fn load_i8_twice(self, x: &[i8; 8]) -> Four {
+        self.load(&std::array::from_fn(|i| f32::from(x[i / 2])))
+    }
 
     #[inline(always)]
     fn add(self, a: Four, b: Four) -> Four {

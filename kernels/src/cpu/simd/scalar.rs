@@ -56,6 +56,10 @@ impl Simd for Scalar {
     fn load_i8(self, x: &[i8; 16]) -> Self::F {
         x.map(f32::from)
     }
+    #[inline(always)]
+    fn load_i8_twice(self, x: &[i8; 8]) -> Self::F {
+        std::array::from_fn(|i| f32::from(x[i / 2]))
+    }
 
     #[inline(always)]
     fn add(self, a: Self::F, b: Self::F) -> Self::F {
