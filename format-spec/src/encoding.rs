@@ -11,136 +11,69 @@ pub struct Encoding {
     pub bytes: u64,
 }
 
+const fn encoding(name: &'static str, block: u64, bytes: u64) -> Encoding {
+    Encoding { name, block, bytes }
+}
+
 /// Every encoding of version 1. Plain ones are named as safetensors names them, in lower case.
 pub const ENCODINGS: &[Encoding] = &[
-    Encoding {
-        name: "bool",
-        block: 1,
-        bytes: 1,
-    },
-    Encoding {
-        name: "u8",
-        block: 1,
-        bytes: 1,
-    },
-    Encoding {
-        name: "i8",
-        block: 1,
-        bytes: 1,
-    },
-    Encoding {
-        name: "f8_e4m3",
-        block: 1,
-        bytes: 1,
-    },
-    Encoding {
-        name: "f8_e5m2",
-        block: 1,
-        bytes: 1,
-    },
-    Encoding {
-        name: "f8_e8m0",
-        block: 1,
-        bytes: 1,
-    },
-    Encoding {
-        name: "u16",
-        block: 1,
-        bytes: 2,
-    },
-    Encoding {
-        name: "i16",
-        block: 1,
-        bytes: 2,
-    },
-    Encoding {
-        name: "f16",
-        block: 1,
-        bytes: 2,
-    },
-    Encoding {
-        name: "bf16",
-        block: 1,
-        bytes: 2,
-    },
-    Encoding {
-        name: "u32",
-        block: 1,
-        bytes: 4,
-    },
-    Encoding {
-        name: "i32",
-        block: 1,
-        bytes: 4,
-    },
-    Encoding {
-        name: "f32",
-        block: 1,
-        bytes: 4,
-    },
-    Encoding {
-        name: "u64",
-        block: 1,
-        bytes: 8,
-    },
-    Encoding {
-        name: "i64",
-        block: 1,
-        bytes: 8,
-    },
-    Encoding {
-        name: "f64",
-        block: 1,
-        bytes: 8,
-    },
-    Encoding {
-        name: "c64",
-        block: 1,
-        bytes: 8,
-    },
-    Encoding {
-        name: "q8_0",
-        block: 32,
-        bytes: 34,
-    },
-    Encoding {
-        name: "q4_1",
-        block: 32,
-        bytes: 20,
-    },
-    Encoding {
-        name: "q5_1",
-        block: 32,
-        bytes: 24,
-    },
-    Encoding {
-        name: "q6_k",
-        block: 256,
-        bytes: 210,
-    },
-    Encoding {
-        name: "q5_k",
-        block: 256,
-        bytes: 176,
-    },
-    Encoding {
-        name: "q4_k",
-        block: 256,
-        bytes: 144,
-    },
-    Encoding {
-        name: "q3_k",
-        block: 256,
-        bytes: 110,
-    },
-    Encoding {
-        name: "q2_k",
-        block: 256,
-        bytes: 84,
-    },
+    encoding("bool", 1, 1),
+    encoding("u8", 1, 1),
+    encoding("i8", 1, 1),
+    encoding("f8_e4m3", 1, 1),
+    encoding("f8_e5m2", 1, 1),
+    encoding("f8_e8m0", 1, 1),
+    encoding("u16", 1, 2),
+    encoding("i16", 1, 2),
+    encoding("f16", 1, 2),
+    encoding("bf16", 1, 2),
+    encoding("u32", 1, 4),
+    encoding("i32", 1, 4),
+    encoding("f32", 1, 4),
+    encoding("u64", 1, 8),
+    encoding("i64", 1, 8),
+    encoding("f64", 1, 8),
+    encoding("c64", 1, 8),
+    encoding("q8_0", 32, 34),
+    encoding("q4_1", 32, 20),
+    encoding("q5_1", 32, 24),
+    encoding("q6_k", 256, 210),
+    encoding("q5_k", 256, 176),
+    encoding("q4_k", 256, 144),
+    encoding("q3_k", 256, 110),
+    encoding("q2_k", 256, 84),
 ];
 
 /// The encoding called `name`.
 pub fn by_name(name: &str) -> Option<&'static Encoding> {
     ENCODINGS.iter().find(|e| e.name == name)
+}
+
+impl Encoding {
+    /// Whether several values share a block.
+    pub fn is_block(&self) -> bool {
+        self.block > 1
+    }
+
+    /// Bytes that a tensor of `shape` takes: every row (last dimension) is padded to whole blocks on its own; shape `[]`
+    /// is one value. `None` when the number does not fit.
+    pub fn stored_bytes(&self, shape: &[u64]) -> Option<u64> {
+        if shape.contains(&0) {
+            return Some(0);
+        }
+        let (last, others) = match shape.split_last() {
+            Some((last, others)) => (*last, others),
+            None => (1, shape),
+        };
+        let row = last.div_ceil(self.block).checked_mul(self.bytes)?;
+        others.iter().try_fold(row, |n, d| n.checked_mul(*d))
+    }
+}
+
+/// Number of values in a tensor of `shape`; `None` when it does not fit.
+pub fn elements(shape: &[u64]) -> Option<u64> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1_u64, |n, d| n.checked_mul(*d))
 }

@@ -3,12 +3,22 @@
 //! The rules stand in `format-spec/SPEC.md`; this crate is their implementation. It knows bytes and digests, and
 //! nothing of the values of weights, of vendors' tensor names, or of the terminal.
 
+mod check;
+pub mod digest;
 pub mod encoding;
 pub mod error;
+mod index;
+mod json;
 pub mod layout;
 pub mod manifest;
+mod map;
+mod name;
+pub mod preamble;
+pub mod publish;
 pub mod reader;
 pub mod role;
+pub mod rule;
+mod scan;
 pub mod stamp;
 pub mod verify;
 pub mod writer;

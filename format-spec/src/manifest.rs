@@ -70,6 +70,29 @@ pub enum SegmentKind {
     Kept,
 }
 
+impl SegmentKind {
+    /// The word in the manifest.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Attached => "attached",
+            Self::Core => "core",
+            Self::Head => "head",
+            Self::Experts => "experts",
+            Self::Draft => "draft",
+            Self::Rows => "rows",
+            Self::Kept => "kept",
+        }
+    }
+
+    /// The leaf size that the writer takes: small where a reader wants a few rows at a time.
+    pub(crate) fn leaf_bytes(self) -> u64 {
+        match self {
+            Self::Rows => 64 << 10,
+            _ => 4 << 20,
+        }
+    }
+}
+
 /// One segment: a page-aligned range of the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Segment {

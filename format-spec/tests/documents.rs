@@ -1,0 +1,78 @@
+//! SPEC.md says what the code does: its tables of fields are written from the code, its rules are the code's rules.
+
+use qpx_format::{
+    encoding::ENCODINGS,
+    preamble::{Field, PREAMBLE},
+    rule::RULES,
+    stamp::STAMP_HEADER,
+};
+use std::{fs, path::PathBuf};
+
+fn path() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("SPEC.md")
+}
+
+fn table(fields: &[Field]) -> String {
+    let mut text = String::from("| offset | bytes | field | holds |\n|---:|---:|---|---|\n");
+    for field in fields {
+        text += &format!(
+            "| {} | {} | {} | {} |\n",
+            field.at, field.bytes, field.name, field.holds
+        );
+    }
+    text
+}
+
+/// `QPX_BLESS=1` writes the tables; otherwise they must be there.
+#[test]
+fn tables_of_fields() {
+    let mut text = fs::read_to_string(path()).unwrap();
+    for (name, fields) in [("preamble", PREAMBLE), ("stamp", STAMP_HEADER)] {
+        let mut end = 0;
+        for field in fields {
+            assert_eq!(field.at, end, "{name}: {} leaves no gap", field.name);
+            end = field.at + field.bytes;
+        }
+        let marker = format!("<!-- table: {name} -->\n");
+        let start = text.find(&marker).expect("the table's marker") + marker.len();
+        let length = text[start..]
+            .find("<!-- end -->")
+            .expect("the end's marker");
+        let written = table(fields);
+        if std::env::var_os("QPX_BLESS").is_some() {
+            text.replace_range(start..start + length, &written);
+            fs::write(path(), &text).unwrap();
+        }
+        assert_eq!(
+            &text[start..start + written.len()],
+            written,
+            "SPEC.md: run with QPX_BLESS=1"
+        );
+    }
+}
+
+#[test]
+fn rules_are_those_of_the_code() {
+    let text = fs::read_to_string(path()).unwrap();
+    let found: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("**")?.split_once("** "))
+        .map(|(number, _)| number)
+        .filter(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+        .collect();
+    let known: Vec<&str> = RULES.iter().map(|(number, _)| *number).collect();
+    assert_eq!(found, known);
+}
+
+#[test]
+fn encodings_are_those_of_the_code() {
+    let text = fs::read_to_string(path()).unwrap();
+    for encoding in ENCODINGS {
+        let name = format!("`{}`", encoding.name);
+        assert!(text.contains(&name), "{name} is missing");
+        if encoding.is_block() {
+            let row = format!("| {name} | {} | {} |", encoding.block, encoding.bytes);
+            assert!(text.contains(&row), "{row}");
+        }
+    }
+}
