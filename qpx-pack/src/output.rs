@@ -232,3 +232,6 @@ pub(crate) fn free_bytes(output: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder_of(output)).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
+
+#[cfg(test)]
+mod tests;

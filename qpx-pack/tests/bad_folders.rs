@@ -1,4 +1,5 @@
 //! Folders that must not become bundles: small synthetic checkpoints, each broken in one way. The messages are the point.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 

@@ -1,5 +1,6 @@
 //! Encoded bundles: the same bytes for any number of threads, values near the checkpoint's, and one result for all forms of a
 //! checkpoint.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 
