@@ -119,25 +119,28 @@ fn symbol(kind: SegmentKind) -> char {
     }
 }
 
-/// Shares `cells` among lengths: each gets one, and the rest goes in proportion, the largest remainders first.
+/// Shares `cells` among lengths in proportion, rounded; each gets at least one, and the largest share settles the sum.
 fn shares(lengths: &[u64], cells: usize) -> Vec<usize> {
     let total: u128 = lengths.iter().copied().map(u128::from).sum();
-    let free = cells.saturating_sub(lengths.len());
-    let exact = |length: u64| {
-        let product = u128::from(length).saturating_mul(u128::try_from(free).unwrap_or(0));
-        let whole = product.checked_div(total).unwrap_or(0);
-        let rest = product.checked_rem(total).unwrap_or(0);
-        (usize::try_from(whole).unwrap_or(0), rest)
+    let of = u128::try_from(cells).unwrap_or(u128::MAX);
+    let share = |length: &u64| {
+        let doubled = u128::from(*length).saturating_mul(of).saturating_mul(2);
+        let rounded = doubled
+            .saturating_add(total)
+            .checked_div(total.saturating_mul(2));
+        usize::try_from(rounded.unwrap_or(0)).unwrap_or(0).max(1)
     };
-    let parts: Vec<(usize, u128)> = lengths.iter().map(|l| exact(*l)).collect();
-    let mut shares: Vec<usize> = parts.iter().map(|(whole, _)| whole + 1).collect();
-    let given: usize = parts.iter().map(|(whole, _)| whole).sum();
-    let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by_key(|i| (std::cmp::Reverse(parts[*i].1), *i));
-    for i in order.into_iter().take(free.saturating_sub(given)) {
-        shares[i] += 1;
+    let mut shares: Vec<usize> = lengths.iter().map(share).collect();
+    loop {
+        let sum: usize = shares.iter().sum();
+        // The first of the largest.
+        let largest = shares.iter_mut().rev().max_by_key(|n| **n);
+        match largest {
+            Some(n) if sum < cells => *n += 1,
+            Some(n) if sum > cells && *n > 1 => *n -= 1,
+            _ => return shares,
+        }
     }
-    shares
 }
 
 fn draw(regions: &[(char, u64)], cells: usize) -> String {

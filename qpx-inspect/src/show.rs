@@ -30,6 +30,3 @@ impl Report for Summary {
         serde_json::to_value(self).unwrap_or_default()
     }
 }
-
-#[cfg(test)]
-mod tests;
