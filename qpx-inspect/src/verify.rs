@@ -65,7 +65,11 @@ fn check(request: &Request, verdict: &mut Verdict, progress: &dyn Progress) -> R
     let mut report = if request.quick {
         format::quick(&bundle)?
     } else {
-        progress.begin("verifying", bundle.content_length());
+        // What lies before has been verified on opening.
+        let rest = bundle
+            .content_length()
+            .saturating_sub(bundle.table_bytes().end);
+        progress.begin("verifying", rest);
         let report = format::full(&bundle, threads, &|done| progress.advance(done));
         progress.end();
         report?

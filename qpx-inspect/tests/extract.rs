@@ -1,5 +1,7 @@
 //! What is taken out of a bundle is what went in: files, tensors, and whole checkpoints byte for byte.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::{FIXTURES, fixture, inspect, json, packed};

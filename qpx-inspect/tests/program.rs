@@ -1,5 +1,7 @@
 //! What the program prints, as a user sees it at 80 columns, and as JSON against its schemas.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 #[path = "common/schema.rs"]
 mod schema;
@@ -56,7 +58,8 @@ fn a_screen_for_each_command() {
     let at = folder.path();
     let show = shown(at, &["tiny-coder.qpx"]);
     assert_eq!(show, shown(at, &["show", "tiny-coder.qpx"]));
-    let map = shown(at, &["map", "tiny-coder.qpx"]);
+    // Taken as it is: a row of a picture may look like a digest.
+    let map = inspect(at, &["map", "tiny-coder.qpx"]).stdout;
     for text in [&show, &map] {
         assert!(
             text.lines().all(|l| l.chars().count() <= 80),

@@ -1,5 +1,11 @@
 //! The header of an original shard, as it was attached: which tensor's data lies where in the file.
 
+#![deny(
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
 use serde_json::Value;
 
 /// A tensor's data in a shard.
@@ -64,6 +70,12 @@ pub fn parse(bytes: &[u8], size: u64) -> Result<Vec<Data>, String> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "small numbers of the tests' own"
+)]
 mod tests {
     use super::*;
 
