@@ -18,6 +18,20 @@ pub trait Report {
     }
 }
 
+impl<R: Report + ?Sized> Report for Box<R> {
+    fn text(&self) -> String {
+        (**self).text()
+    }
+
+    fn json(&self) -> Value {
+        (**self).json()
+    }
+
+    fn exit(&self) -> Exit {
+        (**self).exit()
+    }
+}
+
 /// Prints what came out and gives the exit code.
 pub fn finish<R: Report, E: Failure>(result: Result<R, E>, json: bool) -> ExitCode {
     let exit = match result {
