@@ -1,4 +1,5 @@
 //! What a crash or a second writer does to stamps.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

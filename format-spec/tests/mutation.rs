@@ -1,4 +1,5 @@
 //! A changed byte is never accepted, wherever it is, and nothing that a file holds makes the reader panic.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

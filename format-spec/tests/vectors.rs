@@ -2,6 +2,7 @@
 //!
 //! `QPX_BLESS=1` writes them from `support/cases.rs`; otherwise the files are read, so that other readers are tested on the
 //! same bytes.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 
