@@ -53,33 +53,57 @@ fn lossless_bundles_give_back_every_file_of_their_checkpoint() {
     }
 }
 
-#[test]
-fn unaligned_headers_and_single_files_come_back() {
-    // A header of odd length with its data unaligned, keys in another order than the data, and blanks at its end.
-    let source = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(fixture("oracle/llama")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if name.ends_with(".json") && !name.contains("index") && !name.contains("golden") {
-            fs::copy(&path, source.path().join(&name)).unwrap();
+/// A tensor as a shard holds it.
+struct Stored {
+    name: String,
+    dtype: String,
+    shape: Vec<usize>,
+    data: Vec<u8>,
+}
+
+/// All tensors of a fixture, by name.
+fn tensors(name: &str) -> Vec<Stored> {
+    let mut found = Vec::new();
+    for shard in 1..=3 {
+        let path = fixture(name).join(format!("model-0000{shard}-of-00003.safetensors"));
+        let bytes = fs::read(path).unwrap();
+        for (name, view) in SafeTensors::deserialize(&bytes).unwrap().tensors() {
+            found.push(Stored {
+                name,
+                dtype: format!("{:?}", view.dtype()),
+                shape: view.shape().to_vec(),
+                data: view.data().to_vec(),
+            });
         }
     }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// Packs a checkpoint of one shard, with the fixture's other files, and demands the shard back.
+#[track_caller]
+fn one_shard_comes_back(name: &str, tensors: &[Stored]) {
+    let source = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(fixture(name)).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap().to_string_lossy().into_owned();
+        if file.ends_with(".json") && !file.contains("index") && !file.contains("golden") {
+            fs::copy(&path, source.path().join(&file)).unwrap();
+        }
+    }
+    // A header of odd length, so that the data is unaligned; keys in another order than the data, blanks at the end.
     let mut entries = Vec::new();
     let mut data = Vec::new();
-    for shard in 1..=3 {
-        let path = fixture("oracle/llama").join(format!("model-0000{shard}-of-00003.safetensors"));
-        let bytes = fs::read(path).unwrap();
-        let tensors = SafeTensors::deserialize(&bytes).unwrap();
-        for (name, view) in tensors.tensors() {
-            let dtype = format!("{:?}", view.dtype());
-            entries.push(format!(
-                r#""{name}":{{"shape":{:?},"data_offsets":[{},{}],"dtype":"{dtype}"}}"#,
-                view.shape(),
-                data.len(),
-                data.len() + view.data().len()
-            ));
-            data.extend_from_slice(view.data());
-        }
+    for t in tensors {
+        let end = data.len() + t.data.len();
+        entries.push(format!(
+            r#""{}":{{"shape":{:?},"data_offsets":[{},{end}],"dtype":"{}"}}"#,
+            t.name,
+            t.shape,
+            data.len(),
+            t.dtype
+        ));
+        data.extend_from_slice(&t.data);
     }
     entries.reverse();
     let mut header = format!(
@@ -109,6 +133,80 @@ fn unaligned_headers_and_single_files_come_back() {
     );
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(fs::read(source.path().join("back/model.safetensors")).unwrap() == shard);
+}
+
+#[test]
+fn a_single_unaligned_shard_comes_back() {
+    one_shard_comes_back("oracle/llama", &tensors("oracle/llama"));
+}
+
+#[test]
+fn a_copied_head_comes_back() {
+    let mut all = tensors("oracle/llama");
+    let embedding = all
+        .iter()
+        .find(|t| t.name == "model.embed_tokens.weight")
+        .unwrap();
+    let copy = Stored {
+        name: "lm_head.weight".to_owned(),
+        dtype: embedding.dtype.clone(),
+        shape: embedding.shape.clone(),
+        data: embedding.data.clone(),
+    };
+    all.push(copy);
+    one_shard_comes_back("oracle/llama", &all);
+}
+
+#[test]
+fn fused_experts_come_back() {
+    let mut fused: Vec<Stored> = Vec::new();
+    let mut add = |name: String, dtype: &str, shape: Vec<usize>, data: &[u8]| match fused
+        .iter_mut()
+        .find(|f| f.name == name)
+    {
+        Some(tensor) => tensor.data.extend_from_slice(data),
+        None => fused.push(Stored {
+            name,
+            dtype: dtype.to_owned(),
+            shape,
+            data: data.to_vec(),
+        }),
+    };
+    let all = tensors("oracle/qwen3_moe");
+    let data = |name: &str| all.iter().find(|t| t.name == name);
+    for t in all.iter().filter(|t| !t.name.contains(".experts.")) {
+        add(t.name.clone(), &t.dtype, t.shape.clone(), &t.data);
+    }
+    for layer in 0..64 {
+        let prefix = format!("model.layers.{layer}.mlp.experts");
+        let part =
+            |expert: usize, part: &str| data(&format!("{prefix}.{expert}.{part}_proj.weight"));
+        let experts = (0..).take_while(|e| part(*e, "gate").is_some()).count();
+        for expert in 0..experts {
+            let (gate, up, down) = (
+                part(expert, "gate").unwrap(),
+                part(expert, "up").unwrap(),
+                part(expert, "down").unwrap(),
+            );
+            let both = vec![experts, 2 * gate.shape[0], gate.shape[1]];
+            add(
+                format!("{prefix}.gate_up_proj"),
+                &gate.dtype,
+                both.clone(),
+                &gate.data,
+            );
+            add(format!("{prefix}.gate_up_proj"), &up.dtype, both, &up.data);
+            let shape = [&[experts], &down.shape[..]].concat();
+            add(
+                format!("{prefix}.down_proj"),
+                &down.dtype,
+                shape,
+                &down.data,
+            );
+        }
+    }
+    assert!(fused.iter().any(|t| t.name.ends_with("gate_up_proj")));
+    one_shard_comes_back("oracle/qwen3_moe", &fused);
 }
 
 #[test]
