@@ -1,0 +1,130 @@
+//! The commands, from arguments to results. Text goes to the writers that are handed in.
+
+use crate::{
+    Engine, Error, Options,
+    chat::Chat,
+    cli,
+    engine::{self},
+    generate::generate,
+    logits, prove, sample,
+    text::{self, Stream, Text},
+    tokens,
+};
+use qpx_format::Bundle;
+use std::{io::Write, sync::Arc};
+
+/// Continues a prompt: text to `out` as it comes, notes and figures to `notes`.
+///
+/// # Errors
+/// See [`Error`].
+pub fn continue_prompt(
+    args: &cli::Generate,
+    out: &mut (dyn Write + Send),
+    notes: &mut (dyn Write + Send),
+) -> Result<(), Error> {
+    let options = args.machine.options()?;
+    let bundle = Arc::new(Bundle::open(&args.bundle)?);
+    let outline = engine::outline(&bundle)?;
+    let sampling = sample::settings(&bundle, &args.overrides())?;
+    let text = Text::open(&bundle)?;
+    let ids = if args.raw {
+        text.encode(&args.prompt, true)?
+    } else {
+        let chat = Chat::open(&bundle)?.render(args.system.as_deref(), &args.prompt)?;
+        // The template writes all special tokens itself.
+        text.encode(&chat, false)?
+    };
+    if ids.is_empty() {
+        return Err(Error::NoTokens);
+    }
+    let most = args.max_tokens as usize;
+    let needed = ids.len() + most;
+    if needed as u64 > outline.context_length {
+        return Err(Error::Context {
+            context: usize::try_from(outline.context_length).unwrap_or(usize::MAX),
+            needed,
+            most: outline.context_length,
+        });
+    }
+    let options = Options {
+        context: options.context.or(Some(needed)),
+        tokenizer_file: text::file_bytes(&bundle),
+        ..options
+    };
+    if let Some(context) = options.context.filter(|c| *c < needed) {
+        return Err(Error::Context {
+            context,
+            needed,
+            most: outline.context_length,
+        });
+    }
+    let mut engine = Engine::load(&bundle, &options)?;
+    let failed = |reason| Error::Output { reason };
+    if args.stats {
+        writeln!(notes, "{}", engine.plan()).map_err(failed)?;
+    }
+    let mut stream = Stream::new(&text, &ids);
+    let mut unknown = 0_u64;
+    let stats = generate(&mut engine, &ids, most, sampling, &mut |id| {
+        unknown += u64::from(!text.knows(id));
+        let piece = stream.push(id);
+        out.write_all(piece.as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(failed)
+    })?;
+    writeln!(out, "{}", stream.finish())
+        .and_then(|()| out.flush())
+        .map_err(failed)?;
+    if unknown > 0 {
+        let words = "tokens that the tokenizer has no text for";
+        writeln!(notes, "note: the model chose {unknown} {words}").map_err(failed)?;
+    }
+    if args.stats {
+        let cpu = engine.cpu();
+        writeln!(notes, "{stats}").map_err(failed)?;
+        writeln!(notes, "level      {}, {} threads", cpu.level, cpu.threads).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Writes raw logits.
+///
+/// # Errors
+/// See [`Error`].
+pub fn write_logits(args: &cli::Logits) -> Result<logits::Written, Error> {
+    let options = args.machine.options()?;
+    let sequences = tokens::read(&args.tokens)?;
+    let longest = sequences.iter().map(Vec::len).max().unwrap_or(0);
+    let bundle = Arc::new(Bundle::open(&args.bundle)?);
+    let options = Options {
+        context: options.context.or(Some(longest)),
+        ..options
+    };
+    let mut engine = Engine::load(&bundle, &options)?;
+    engine.on_threads(|engine| {
+        logits::write(engine, &sequences, args.routing, &args.output, args.force)
+    })
+}
+
+/// Computes the proof and compares or records it.
+///
+/// # Errors
+/// See [`Error`].
+pub fn prove(args: &cli::Prove) -> Result<prove::Outcome, Error> {
+    let options = args.machine.options()?;
+    let bundle = Arc::new(Bundle::open(&args.bundle)?);
+    let outline = engine::outline(&bundle)?;
+    if args.machine.context.is_some() {
+        return Err(Error::Usage {
+            flag: "--context",
+            reason: "has no use here: the probes' length is fixed".to_owned(),
+        });
+    }
+    let options = Options {
+        context: Some(prove::context(outline.context_length)),
+        ..options
+    };
+    let mut engine = Engine::load(&bundle, &options)?;
+    let proof = engine.on_threads(prove::compute)?;
+    prove::compare(&bundle, proof, args.record)
+}
