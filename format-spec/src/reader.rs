@@ -435,10 +435,18 @@ fn digested(
 /// rules 3.1 to 3.6. What comes back the same when it is written again has no key twice, none that was ignored, and no value
 /// of another type.
 fn canonical(text: &[u8]) -> Option<Manifest> {
-    // Fewer than 16 digits in a row are below the largest integer.
+    // Fewer than 16 digits in a row are below the largest integer. A number stands behind one of these marks, the digits of a
+    // SHA-256 do not.
+    let mut before = b' ';
     let long_number = text
         .chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit())
-        .any(|run| run.len() >= 16 && run.first().is_some_and(u8::is_ascii_digit));
+        .any(|run| {
+            let long = run.len() >= 16
+                && run.first().is_some_and(u8::is_ascii_digit)
+                && b":,[-".contains(&before);
+            before = run.last().copied().unwrap_or(before);
+            long
+        });
     if long_number {
         return None;
     }
