@@ -1,4 +1,4 @@
-//! The table and the worked examples of `format-spec/encodings.md` are what the code does. `QPX_BLESS=1` writes them.
+//! The table and the worked examples of `format-spec/SPEC.md` are what the code does. `QPX_BLESS=1` writes them.
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use qpx_kernels::encoding::{ENCODINGS, by_name, q2_k, q3_k, q4_1, q4_k, q5_1, q5_k, q6_k, q8_0};
@@ -208,25 +208,16 @@ fn rewritten(text: &str) -> (String, Vec<String>) {
 
 #[test]
 fn the_specification_shows_what_the_code_does() {
-    let mut shown = Vec::new();
-    // The chapter stands on its own or within the specification.
-    for file in ["encodings.md", "SPEC.md"] {
-        let path = folder().join("../format-spec").join(file);
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            continue;
-        };
-        let (expected, names) = rewritten(&text);
-        shown.extend(names);
-        if std::env::var_os("QPX_BLESS").is_some() {
-            if text != expected {
-                std::fs::write(&path, &expected).unwrap();
-            }
-        } else {
-            assert!(
-                text == expected,
-                "{file} differs from the code: QPX_BLESS=1 writes it anew"
-            );
-        }
+    let path = folder().join("../format-spec/SPEC.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (expected, shown) = rewritten(&text);
+    if std::env::var_os("QPX_BLESS").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    } else {
+        assert!(
+            text == expected,
+            "SPEC.md differs from the code: QPX_BLESS=1 writes it anew"
+        );
     }
     for e in ENCODINGS
         .iter()
