@@ -93,7 +93,11 @@ pub fn plan(demand: &Demand, limit: Option<u64>, available: Option<u64>) -> Resu
             limit,
             what,
             least: least.total,
-            plan: Box::new(if planned.total > limit { planned } else { least }),
+            plan: Box::new(if planned.total > limit {
+                planned
+            } else {
+                least
+            }),
         }),
         None => Ok(planned),
     }
@@ -108,13 +112,18 @@ fn with_slots(demand: &Demand, slots: usize) -> Plan {
         part("rotary tables", demand.rotations),
         part("activations", demand.scratch),
         part("logits and sampling", demand.logits),
-        part("tokenizer", demand.tokenizer_file.saturating_mul(TOKENIZER_FACTOR)),
+        part(
+            "tokenizer",
+            demand.tokenizer_file.saturating_mul(TOKENIZER_FACTOR),
+        ),
         part("manifest, digests, lists", demand.lists),
         part("program", PROGRAM_BYTES),
     ];
     parts.retain(|p| p.bytes > 0);
     Plan {
-        total: parts.iter().fold(0, |sum: u64, p| sum.saturating_add(p.bytes)),
+        total: parts
+            .iter()
+            .fold(0, |sum: u64, p| sum.saturating_add(p.bytes)),
         parts,
         slots,
         experts: demand.experts,

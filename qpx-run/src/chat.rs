@@ -16,7 +16,15 @@ pub struct Chat {
     bundle: std::path::PathBuf,
 }
 
-const SPECIALS: &[&str] = &["bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"];
+const SPECIALS: &[&str] = &[
+    "bos_token",
+    "eos_token",
+    "unk_token",
+    "pad_token",
+    "sep_token",
+    "cls_token",
+    "mask_token",
+];
 
 impl Chat {
     /// Finds the bundle's template.
@@ -38,11 +46,14 @@ impl Chat {
             None => Map::new(),
         };
         let files = &bundle.manifest().checked.attached;
-        let own = files.iter().find(|a| a.purpose == Purpose::ChatTemplate && a.name == "chat_template.jinja");
+        let own = files
+            .iter()
+            .find(|a| a.purpose == Purpose::ChatTemplate && a.name == "chat_template.jinja");
         let (name, source) = match own {
             Some(entry) => {
                 let content = bundle.attached(entry)?;
-                let source = String::from_utf8(content).map_err(|e| broken(&entry.name, e.to_string()))?;
+                let source =
+                    String::from_utf8(content).map_err(|e| broken(&entry.name, e.to_string()))?;
                 (entry.name.clone(), source)
             }
             None => {
@@ -71,7 +82,10 @@ impl Chat {
     pub fn render(&self, system: Option<&str>, prompt: &str) -> Result<String, Error> {
         let message = |role: &str, content: &str| json!({"role": role, "content": content});
         let system = system.map(|text| message("system", text));
-        let messages: Vec<_> = system.into_iter().chain([message("user", prompt)]).collect();
+        let messages: Vec<_> = system
+            .into_iter()
+            .chain([message("user", prompt)])
+            .collect();
         self.render_messages(&messages)
     }
 
@@ -89,22 +103,34 @@ impl Chat {
             },
         };
         let mut environment = Environment::new();
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        let syntax = SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build();
         environment.set_syntax(syntax.map_err(failed)?);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment
+            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_function("raise_exception", |text: String| -> Result<String, _> {
             Err(minijinja::Error::new(ErrorKind::InvalidOperation, text))
         });
-        environment.add_filter("tojson", |value: Value| -> Result<String, minijinja::Error> {
-            let json = serde_json::to_value(&value)
-                .map_err(|e| minijinja::Error::new(ErrorKind::BadSerialization, e.to_string()))?;
-            Ok(python_json(&json))
-        });
-        environment.add_template("chat", &self.source).map_err(failed)?;
+        environment.add_filter(
+            "tojson",
+            |value: Value| -> Result<String, minijinja::Error> {
+                let json = serde_json::to_value(&value).map_err(|e| {
+                    minijinja::Error::new(ErrorKind::BadSerialization, e.to_string())
+                })?;
+                Ok(python_json(&json))
+            },
+        );
+        environment
+            .add_template("chat", &self.source)
+            .map_err(failed)?;
         let template = environment.get_template("chat").map_err(failed)?;
         let specials = Value::from(Serde(&self.specials));
         template
-            .render(context! { messages => Serde(messages), add_generation_prompt => true, ..specials })
+            .render(
+                context! { messages => Serde(messages), add_generation_prompt => true, ..specials },
+            )
             .map_err(failed)
     }
 }
@@ -114,7 +140,9 @@ fn in_config(value: &serde_json::Value) -> Option<String> {
         return Some(text.to_owned());
     }
     let named = value.as_array()?;
-    let default = named.iter().find(|t| t.get("name").and_then(|n| n.as_str()) == Some("default"))?;
+    let default = named
+        .iter()
+        .find(|t| t.get("name").and_then(|n| n.as_str()) == Some("default"))?;
     Some(default.get("template")?.as_str()?.to_owned())
 }
 
@@ -145,7 +173,9 @@ mod tests {
         Chat {
             source: source.to_owned(),
             name: "test".to_owned(),
-            specials: [("bos_token".to_owned(), json!("<s>"))].into_iter().collect(),
+            specials: [("bos_token".to_owned(), json!("<s>"))]
+                .into_iter()
+                .collect(),
             bundle: "x.qpx".into(),
         }
     }
@@ -153,22 +183,50 @@ mod tests {
     #[test]
     fn templates_render_as_in_python() {
         let cases = [
-            ("{{ bos_token }}{% for m in messages %}[{{ m['role'] }}]{{ m.content.strip() }}{% endfor %}", "<s>[user]hi"),
-            ("{% if add_generation_prompt %}\nyes\n{% endif %}\n", "yes\n"),
-            ("{{ messages[0] | tojson }}", r#"{"role": "user", "content": " hi <'&'> "}"#),
-            ("{%- set ns = namespace(n=0) %}{%- for m in messages[::-1] %}{%- set ns.n = ns.n + 1 %}{%- endfor %}{{ ns.n }}", "1"),
-            ("{{ messages[0].content.split('<')[0].rstrip('\\n') }}|", " hi |"),
+            (
+                "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}]{{ m.content.strip() }}{% endfor %}",
+                "<s>[user]hi",
+            ),
+            (
+                "{% if add_generation_prompt %}\nyes\n{% endif %}\n",
+                "yes\n",
+            ),
+            (
+                "{{ messages[0] | tojson }}",
+                r#"{"role": "user", "content": " hi <'&'> "}"#,
+            ),
+            (
+                "{%- set ns = namespace(n=0) %}{%- for m in messages[::-1] %}{%- set ns.n = ns.n + 1 %}{%- endfor %}{{ ns.n }}",
+                "1",
+            ),
+            (
+                "{{ messages[0].content.split('<')[0].rstrip('\\n') }}|",
+                " hi |",
+            ),
         ];
         for (source, expected) in cases {
-            let text = if source.contains("strip()") { " hi " } else { " hi <'&'> " };
-            assert_eq!(chat(source).render(None, text).unwrap(), expected, "{source}");
+            let text = if source.contains("strip()") {
+                " hi "
+            } else {
+                " hi <'&'> "
+            };
+            assert_eq!(
+                chat(source).render(None, text).unwrap(),
+                expected,
+                "{source}"
+            );
         }
     }
 
     #[test]
     fn a_template_that_raises_or_asks_for_the_date_fails_aloud() {
         let raises = chat("{{ raise_exception('roles must alternate') }}").render(None, "x");
-        assert!(raises.unwrap_err().to_string().contains("roles must alternate"));
+        assert!(
+            raises
+                .unwrap_err()
+                .to_string()
+                .contains("roles must alternate")
+        );
         let date = chat("{{ strftime_now('%Y') }}").render(None, "x");
         assert!(date.unwrap_err().to_string().contains("strftime_now"));
         assert!(chat("{% if %}").render(None, "x").is_err());

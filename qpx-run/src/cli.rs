@@ -21,7 +21,7 @@ pub struct Cli {
     pub command: Option<Command>,
     /// Continuing a prompt.
     #[command(flatten)]
-    pub generate: Option<Generate>,
+    pub generate: Generate,
 }
 
 /// What else can be done.
@@ -37,10 +37,11 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Generate {
     /// The bundle
-    pub bundle: PathBuf,
+    #[arg(required = true)]
+    pub bundle: Option<PathBuf>,
     /// What to continue, or to answer through the bundle's chat template
-    #[arg(long, value_name = "TEXT")]
-    pub prompt: String,
+    #[arg(long, value_name = "TEXT", required = true)]
+    pub prompt: Option<String>,
     /// A system message for the chat template
     #[arg(long, value_name = "TEXT", conflicts_with = "raw")]
     pub system: Option<String>,
@@ -203,14 +204,16 @@ mod tests {
     fn a_prompt_needs_no_command() {
         let cli = Cli::try_parse_from(["qpx-run", "a.qpx", "--prompt", "x"]).unwrap();
         assert!(cli.command.is_none());
-        assert_eq!(cli.generate.unwrap().prompt, "x");
+        assert_eq!(cli.generate.prompt.as_deref(), Some("x"));
         let cli = Cli::try_parse_from(["qpx-run", "prove", "a.qpx"]).unwrap();
         assert!(matches!(cli.command, Some(Command::Prove(_))));
         let wrong: &[&[&str]] = &[
             &["qpx-run", "a.qpx"],
             &["qpx-run", "a.qpx", "--prompt", "x", "--temperature", "-1"],
             &["qpx-run", "a.qpx", "--prompt", "x", "--top-p", "0"],
-            &["qpx-run", "a.qpx", "--prompt", "x", "--raw", "--system", "y"],
+            &[
+                "qpx-run", "a.qpx", "--prompt", "x", "--raw", "--system", "y",
+            ],
             &["qpx-run", "logits", "a.qpx", "--tokens", "t"],
         ];
         for line in wrong {

@@ -3,8 +3,7 @@
 use crate::{
     Engine, Error, Options,
     chat::Chat,
-    cli,
-    engine::{self},
+    cli, engine,
     generate::generate,
     logits, prove, sample,
     text::{self, Stream, Text},
@@ -22,15 +21,22 @@ pub fn continue_prompt(
     out: &mut (dyn Write + Send),
     notes: &mut (dyn Write + Send),
 ) -> Result<(), Error> {
+    // The command line requires both, unless it names another command.
+    let missing = |flag| Error::Usage {
+        flag,
+        reason: "is needed to continue a prompt".to_owned(),
+    };
+    let path = args.bundle.as_ref().ok_or_else(|| missing("BUNDLE"))?;
+    let prompt = args.prompt.as_ref().ok_or_else(|| missing("--prompt"))?;
     let options = args.machine.options()?;
-    let bundle = Arc::new(Bundle::open(&args.bundle)?);
+    let bundle = Arc::new(Bundle::open(path)?);
     let outline = engine::outline(&bundle)?;
     let sampling = sample::settings(&bundle, &args.overrides())?;
     let text = Text::open(&bundle)?;
     let ids = if args.raw {
-        text.encode(&args.prompt, true)?
+        text.encode(prompt, true)?
     } else {
-        let chat = Chat::open(&bundle)?.render(args.system.as_deref(), &args.prompt)?;
+        let chat = Chat::open(&bundle)?.render(args.system.as_deref(), prompt)?;
         // The template writes all special tokens itself.
         text.encode(&chat, false)?
     };

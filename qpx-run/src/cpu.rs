@@ -188,7 +188,10 @@ impl CpuOps {
         let routing = &mut self.routing;
         routing.tokens.clear();
         routing.entries.clear();
-        for (i, id) in routing.ids[..routes.tokens * routes.per_token].iter().enumerate() {
+        for (i, id) in routing.ids[..routes.tokens * routes.per_token]
+            .iter()
+            .enumerate()
+        {
             if *id == expert {
                 routing.tokens.push((i / routes.per_token) as u32);
                 routing.entries.push(i as u32);
@@ -275,7 +278,13 @@ impl Ops for CpuOps {
         Ok(y)
     }
 
-    fn rope(&mut self, x: &mut Tensor, rope: Rope, head_dim: usize, at: usize) -> Result<(), Error> {
+    fn rope(
+        &mut self,
+        x: &mut Tensor,
+        rope: Rope,
+        head_dim: usize,
+        at: usize,
+    ) -> Result<(), Error> {
         self.positions(x.rows(), at)?;
         let table = &self.ropes[rope.number];
         let angles = at * rope.pairs..(at + x.rows()) * rope.pairs;
@@ -322,7 +331,12 @@ impl Ops for CpuOps {
             capacity: self.context,
             scale: 1.0 / (cache.head_dim as f32).sqrt(),
         };
-        same("attention", "scratch", 0, shape.scratch(q.rows(), self.cpu.threads))?;
+        same(
+            "attention",
+            "scratch",
+            0,
+            shape.scratch(q.rows(), self.cpu.threads),
+        )?;
         let stored = &self.caches[cache.number];
         self.cpu.attention(
             q.data(),

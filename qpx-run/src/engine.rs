@@ -61,6 +61,9 @@ pub enum Wanted {
     Last,
 }
 
+/// Takes a position and its logits.
+pub type Sink<'a> = dyn FnMut(usize, &[f32]) -> Result<(), Error> + Send + 'a;
+
 /// A model in memory.
 pub struct Engine {
     lane: Box<dyn Lane>,
@@ -173,7 +176,8 @@ fn prepare(bundle: &Bundle, options: &Options) -> Result<Prepared, Error> {
         scratch: cpu::scratch_bytes(&scratch, chunk),
         logits,
         tokenizer_file: options.tokenizer_file,
-        lists: experts.list_bytes() + 2 * bundle.manifest_text().len() as u64 + table.end - table.start,
+        lists: experts.list_bytes() + 2 * bundle.manifest_text().len() as u64 + table.end
+            - table.start,
         context,
         chunk,
         threads,
@@ -291,24 +295,14 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::Context`], [`Error::Token`], [`Error::NotFinite`], those of reading experts, and those of `sink`.
-    pub fn feed(
-        &mut self,
-        ids: &[u32],
-        wanted: Wanted,
-        sink: &mut (dyn FnMut(usize, &[f32]) -> Result<(), Error> + Send),
-    ) -> Result<(), Error> {
+    pub fn feed(&mut self, ids: &[u32], wanted: Wanted, sink: &mut Sink<'_>) -> Result<(), Error> {
         if rayon::current_thread_index().is_none() || self.pool.current_thread_index().is_none() {
             return self.on_threads(|engine| engine.feed_here(ids, wanted, sink));
         }
         self.feed_here(ids, wanted, sink)
     }
 
-    fn feed_here(
-        &mut self,
-        ids: &[u32],
-        wanted: Wanted,
-        sink: &mut (dyn FnMut(usize, &[f32]) -> Result<(), Error> + Send),
-    ) -> Result<(), Error> {
+    fn feed_here(&mut self, ids: &[u32], wanted: Wanted, sink: &mut Sink<'_>) -> Result<(), Error> {
         let vocabulary = self.outline.vocabulary;
         if let Some(id) = ids.iter().find(|id| **id as usize >= vocabulary) {
             return Err(Error::Token {

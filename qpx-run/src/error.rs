@@ -13,41 +13,117 @@ use std::{fmt, io, path::PathBuf};
 pub enum Error {
     Format(qpx_format::Error),
     /// Flags that don't go together, or a value that means nothing.
-    Usage { flag: &'static str, reason: String },
+    Usage {
+        flag: &'static str,
+        reason: String,
+    },
     Level(LevelError),
-    UnknownFamily { bundle: PathBuf, family: String, known: Vec<&'static str> },
+    UnknownFamily {
+        bundle: PathBuf,
+        family: String,
+        known: Vec<&'static str>,
+    },
     /// The manifest's architecture is not what the lane reads.
-    Architecture { bundle: PathBuf, reason: String },
-    MissingTensor { bundle: PathBuf, role: String, shape: Vec<u64> },
-    WrongShape { bundle: PathBuf, role: String, expected: Vec<u64>, found: Vec<u64> },
+    Architecture {
+        bundle: PathBuf,
+        reason: String,
+    },
+    MissingTensor {
+        bundle: PathBuf,
+        role: String,
+        shape: Vec<u64>,
+    },
+    WrongShape {
+        bundle: PathBuf,
+        role: String,
+        expected: Vec<u64>,
+        found: Vec<u64>,
+    },
     /// A tensor that every token would touch and that the lane has no use for.
-    UnusedTensor { bundle: PathBuf, role: String, family: String },
+    UnusedTensor {
+        bundle: PathBuf,
+        role: String,
+        family: String,
+    },
     /// An encoding without real numbers where weights are needed.
-    NoNumbers { bundle: PathBuf, role: String, encoding: String },
-    Memory { limit: u64, what: &'static str, least: u64, plan: Box<Plan> },
+    NoNumbers {
+        bundle: PathBuf,
+        role: String,
+        encoding: String,
+    },
+    Memory {
+        limit: u64,
+        what: &'static str,
+        least: u64,
+        plan: Box<Plan>,
+    },
     /// The system did not give the memory that the plan asks for.
-    NoMemory { what: &'static str, bytes: u64 },
-    Context { context: usize, needed: usize, most: u64 },
-    Token { id: u64, vocabulary: usize },
+    NoMemory {
+        what: &'static str,
+        bytes: u64,
+    },
+    Context {
+        context: usize,
+        needed: usize,
+        most: u64,
+    },
+    Token {
+        id: u64,
+        vocabulary: usize,
+    },
     NoTokens,
     /// A file that the user named.
-    File { file: PathBuf, doing: &'static str, source: io::Error },
-    Tokens { file: PathBuf, reason: String },
+    File {
+        file: PathBuf,
+        doing: &'static str,
+        source: io::Error,
+    },
+    Tokens {
+        file: PathBuf,
+        reason: String,
+    },
     /// An attached file that can't be used.
-    Attached { bundle: PathBuf, name: String, reason: String },
-    NoTokenizer { bundle: PathBuf },
-    NoTemplate { bundle: PathBuf },
-    Template { bundle: PathBuf, name: String, reason: String },
-    Sampling { bundle: PathBuf, field: String, value: String },
+    Attached {
+        bundle: PathBuf,
+        name: String,
+        reason: String,
+    },
+    NoTokenizer {
+        bundle: PathBuf,
+    },
+    NoTemplate {
+        bundle: PathBuf,
+    },
+    Template {
+        bundle: PathBuf,
+        name: String,
+        reason: String,
+    },
+    Sampling {
+        bundle: PathBuf,
+        field: String,
+        value: String,
+    },
     /// Logits that are no numbers: the weights or the arithmetic are broken.
-    NotFinite { position: usize },
-    Threads { reason: String },
-    Output { reason: io::Error },
+    NotFinite {
+        position: usize,
+    },
+    Threads {
+        reason: String,
+    },
+    Output {
+        reason: io::Error,
+    },
     /// Recorded proofs can't be relied on.
-    Stamps { bundle: PathBuf, reason: String },
+    Stamps {
+        bundle: PathBuf,
+        reason: String,
+    },
     /// A lane and the operations disagree: a fault of this program.
     Shape(ShapeError),
-    Fault { reason: &'static str },
+    Fault {
+        reason: &'static str,
+    },
 }
 
 impl Error {
@@ -67,7 +143,9 @@ impl Error {
                 "give `--memory {}` or more, or a shorter `--context`",
                 crate::budget::flag_size(*least)
             ),
-            Self::NoMemory { .. } => "close other programs, or give a smaller `--memory`".to_owned(),
+            Self::NoMemory { .. } => {
+                "close other programs, or give a smaller `--memory`".to_owned()
+            }
             Self::Context { needed, most, .. } if *needed as u64 <= *most => {
                 format!("give `--context {needed}`")
             }
@@ -108,7 +186,11 @@ impl fmt::Display for Error {
             Self::Format(error) => error.fmt(f),
             Self::Usage { flag, reason } => write!(f, "{flag} {reason}"),
             Self::Level(error) => error.fmt(f),
-            Self::UnknownFamily { bundle, family, known } => write!(
+            Self::UnknownFamily {
+                bundle,
+                family,
+                known,
+            } => write!(
                 f,
                 "the model family {family} is not known here; known are {}\n  file  {}",
                 known.join(", "),
@@ -119,34 +201,58 @@ impl fmt::Display for Error {
                 "the manifest's architecture can't be used: {reason}\n  file  {}",
                 bundle.display()
             ),
-            Self::MissingTensor { bundle, role, shape } => write!(
+            Self::MissingTensor {
+                bundle,
+                role,
+                shape,
+            } => write!(
                 f,
                 "{role} is missing: the architecture needs it with shape {shape:?}\n  file  {}",
                 bundle.display()
             ),
-            Self::WrongShape { bundle, role, expected, found } => write!(
+            Self::WrongShape {
+                bundle,
+                role,
+                expected,
+                found,
+            } => write!(
                 f,
                 "{role} has shape {found:?}, the architecture needs {expected:?}\n  file  {}",
                 bundle.display()
             ),
-            Self::UnusedTensor { bundle, role, family } => write!(
+            Self::UnusedTensor {
+                bundle,
+                role,
+                family,
+            } => write!(
                 f,
                 "{role} has no place in a {family} model of this architecture; leaving it out would change every answer\n  file  {}",
                 bundle.display()
             ),
-            Self::NoNumbers { bundle, role, encoding } => write!(
+            Self::NoNumbers {
+                bundle,
+                role,
+                encoding,
+            } => write!(
                 f,
                 "{role} is stored as {encoding}, which can't be multiplied\n  file  {}",
                 bundle.display()
             ),
-            Self::Memory { limit, what, least, plan } => write!(
+            Self::Memory {
+                limit,
+                what,
+                least,
+                plan,
+            } => write!(
                 f,
                 "not enough memory: the least that works is {least} bytes, {what} {limit}\n{plan}"
             ),
             Self::NoMemory { what, bytes } => {
                 write!(f, "the system gave no memory for {what} ({bytes} bytes)")
             }
-            Self::Context { context, needed, .. } => write!(
+            Self::Context {
+                context, needed, ..
+            } => write!(
                 f,
                 "the context is full: {needed} tokens needed, {context} planned"
             ),
@@ -156,13 +262,21 @@ impl fmt::Display for Error {
                 vocabulary.saturating_sub(1)
             ),
             Self::NoTokens => write!(f, "there is no token to begin with"),
-            Self::File { file, doing, source } => {
+            Self::File {
+                file,
+                doing,
+                source,
+            } => {
                 write!(f, "cannot {doing} {}: {source}", file.display())
             }
             Self::Tokens { file, reason } => {
                 write!(f, "{} holds no token ids: {reason}", file.display())
             }
-            Self::Attached { bundle, name, reason } => write!(
+            Self::Attached {
+                bundle,
+                name,
+                reason,
+            } => write!(
                 f,
                 "the attached {name} can't be used: {reason}\n  file  {}",
                 bundle.display()
@@ -177,12 +291,20 @@ impl fmt::Display for Error {
                 "no chat template is attached, and none is guessed\n  file  {}",
                 bundle.display()
             ),
-            Self::Template { bundle, name, reason } => write!(
+            Self::Template {
+                bundle,
+                name,
+                reason,
+            } => write!(
                 f,
                 "the chat template ({name}) failed: {reason}\n  file  {}",
                 bundle.display()
             ),
-            Self::Sampling { bundle, field, value } => write!(
+            Self::Sampling {
+                bundle,
+                field,
+                value,
+            } => write!(
                 f,
                 "generation_config.json asks for {field} = {value}, which qpx-run does not do\n  file  {}",
                 bundle.display()

@@ -64,8 +64,14 @@ pub fn write(
             let layers = engine.expert_layers().len();
             for layer in 0..layers {
                 let of: Vec<&Choice> = choices.iter().filter(|c| c.layer == layer).collect();
-                let ids = of.iter().flat_map(|c| &c.ids).flat_map(|id| id.to_le_bytes());
-                let weights = of.iter().flat_map(|c| &c.weights).flat_map(|w| w.to_le_bytes());
+                let ids = of
+                    .iter()
+                    .flat_map(|c| &c.ids)
+                    .flat_map(|id| id.to_le_bytes());
+                let weights = of
+                    .iter()
+                    .flat_map(|c| &c.weights)
+                    .flat_map(|w| w.to_le_bytes());
                 let bytes: Vec<u8> = ids.chain(weights).collect();
                 file.write_all(&bytes).map_err(failed)?;
             }
@@ -95,11 +101,21 @@ fn header(engine: &Engine, sequences: &[Vec<u32>], routing: bool) -> (Vec<u8>, u
         at = end;
     };
     for (i, ids) in sequences.iter().enumerate() {
-        entry(format!("sequence.{i}.logits"), "F32", ids.len(), outline.vocabulary);
+        entry(
+            format!("sequence.{i}.logits"),
+            "F32",
+            ids.len(),
+            outline.vocabulary,
+        );
         if routing {
             for layer in engine.expert_layers() {
                 entry(format!("sequence.{i}.experts.{layer}"), "I32", ids.len(), k);
-                entry(format!("sequence.{i}.expert_weights.{layer}"), "F32", ids.len(), k);
+                entry(
+                    format!("sequence.{i}.expert_weights.{layer}"),
+                    "F32",
+                    ids.len(),
+                    k,
+                );
             }
         }
     }

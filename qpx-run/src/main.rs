@@ -16,7 +16,9 @@ fn main() -> ExitCode {
     let exit = match work(&Cli::parse()) {
         Ok(exit) => exit,
         // Whoever reads has seen enough.
-        Err(Error::Output { reason }) if reason.kind() == io::ErrorKind::BrokenPipe => Exit::Failure,
+        Err(Error::Output { reason }) if reason.kind() == io::ErrorKind::BrokenPipe => {
+            Exit::Failure
+        }
         Err(error) => {
             let mut stderr = io::stderr();
             let _ = writeln!(stderr, "error: {error}");
@@ -32,20 +34,23 @@ fn main() -> ExitCode {
 fn work(cli: &Cli) -> Result<Exit, Error> {
     let mut out = io::stdout();
     let json = |value: serde_json::Result<String>| value.unwrap_or_default();
-    match (&cli.command, &cli.generate) {
-        (Some(Command::Logits(args)), _) => {
+    match &cli.command {
+        Some(Command::Logits(args)) => {
             let written = commands::write_logits(args)?;
             let text = match args.json {
                 true => json(serde_json::to_string_pretty(&written)),
                 false => format!(
                     "wrote {}: {} rows of {} sequences, {} bytes",
-                    args.output.display(), written.tokens, written.sequences, written.bytes
+                    args.output.display(),
+                    written.tokens,
+                    written.sequences,
+                    written.bytes
                 ),
             };
             writeln!(out, "{text}").map_err(|reason| Error::Output { reason })?;
             Ok(Exit::Success)
         }
-        (Some(Command::Prove(args)), _) => {
+        Some(Command::Prove(args)) => {
             let outcome = commands::prove(args)?;
             let text = match args.json {
                 true => json(serde_json::to_string_pretty(&outcome)),
@@ -54,11 +59,9 @@ fn work(cli: &Cli) -> Result<Exit, Error> {
             writeln!(out, "{text}").map_err(|reason| Error::Output { reason })?;
             Ok(outcome.verdict.exit())
         }
-        (None, Some(args)) => {
-            commands::continue_prompt(args, &mut out, &mut io::stderr())?;
+        None => {
+            commands::continue_prompt(&cli.generate, &mut out, &mut io::stderr())?;
             Ok(Exit::Success)
         }
-        // clap has asked for one of them.
-        (None, None) => Ok(Exit::Usage),
     }
 }

@@ -78,7 +78,8 @@ pub trait Ops {
     /// silu(gate) · up. [as gate]
     fn silu_mul(&mut self, gate: &Tensor, up: &Tensor) -> Result<Tensor, Error>;
     /// Turns the first 2 · pairs dims of each head by its position's angles, pair i with i + pairs.
-    fn rope(&mut self, x: &mut Tensor, rope: Rope, head_dim: usize, at: usize) -> Result<(), Error>;
+    fn rope(&mut self, x: &mut Tensor, rope: Rope, head_dim: usize, at: usize)
+    -> Result<(), Error>;
     /// Stores keys and values of these positions.
     fn remember(&mut self, cache: Cache, k: &Tensor, v: &Tensor, at: usize) -> Result<(), Error>;
     /// Causal attention of all query heads over the cache, scores · head_dim^-1/2, the last `window` keys or all. [as q]

@@ -110,7 +110,13 @@ impl Ops for Planner {
         self.like(gate)
     }
 
-    fn rope(&mut self, x: &mut Tensor, rope: Rope, head_dim: usize, _at: usize) -> Result<(), Error> {
+    fn rope(
+        &mut self,
+        x: &mut Tensor,
+        rope: Rope,
+        head_dim: usize,
+        _at: usize,
+    ) -> Result<(), Error> {
         whole("rope", "a row of x", head_dim, x.columns())?;
         if 2 * rope.pairs > head_dim {
             return same("rope", "rotated dims", head_dim, 2 * rope.pairs);
@@ -131,7 +137,12 @@ impl Ops for Planner {
         _window: Option<usize>,
         _at: usize,
     ) -> Result<Tensor, Error> {
-        whole("attention", "a row of q", cache.heads * cache.head_dim, q.columns())?;
+        whole(
+            "attention",
+            "a row of q",
+            cache.heads * cache.head_dim,
+            q.columns(),
+        )?;
         self.like(q)
     }
 
@@ -142,7 +153,12 @@ impl Ops for Planner {
         per_token: usize,
         _normalise: bool,
     ) -> Result<Routes, Error> {
-        same("route_softmax", "a row of logits", experts.count, logits.columns())?;
+        same(
+            "route_softmax",
+            "a row of logits",
+            experts.count,
+            logits.columns(),
+        )?;
         self.scratch.router_experts = self.scratch.router_experts.max(experts.count);
         self.scratch.per_token = self.scratch.per_token.max(per_token);
         Ok(Routes {

@@ -186,7 +186,8 @@ pub fn compare(bundle: &Bundle, proof: Proof, record: bool) -> Result<Outcome, E
                 continue;
             }
         };
-        let same = (found.probes_version, found.arithmetic) == (proof.probes_version, proof.arithmetic);
+        let same =
+            (found.probes_version, found.arithmetic) == (proof.probes_version, proof.arithmetic);
         if same && found.activations == proof.activations {
             recorded = Some(found);
         }
@@ -229,8 +230,17 @@ impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.verdict.words())?;
         for (i, probe) in self.proof.probes.iter().enumerate() {
-            let mark = if self.differing.contains(&i) { "  differs" } else { "" };
-            write!(f, "\n  probe {i}  {:>4} tokens  {}{mark}", probe.tokens, &probe.logits[..16])?;
+            let mark = if self.differing.contains(&i) {
+                "  differs"
+            } else {
+                ""
+            };
+            write!(
+                f,
+                "\n  probe {i}  {:>4} tokens  {}{mark}",
+                probe.tokens,
+                &probe.logits[..16]
+            )?;
         }
         write!(
             f,

@@ -46,7 +46,10 @@ impl Survey {
             let shape = [matrix.rows as u64, matrix.columns as u64];
             let (extent, encoding) = find(bundle, role, &shape)?;
             used.insert(extent.offset);
-            let known = survey.pieces.iter().find(|(e, _)| e.offset == extent.offset);
+            let known = survey
+                .pieces
+                .iter()
+                .find(|(e, _)| e.offset == extent.offset);
             let length = usize_of(extent.length)?;
             let start = match known {
                 Some((_, start)) => *start,

@@ -84,7 +84,9 @@ const NOT_DONE: &[(&str, &[f64])] = &[
 /// [`Error::Usage`].
 pub fn settings(bundle: &Bundle, overrides: &Overrides) -> Result<Sampling, Error> {
     let files = &bundle.manifest().checked.attached;
-    let file = files.iter().find(|a| a.purpose == Purpose::GenerationConfig);
+    let file = files
+        .iter()
+        .find(|a| a.purpose == Purpose::GenerationConfig);
     let own: Map<String, Value> = match file {
         Some(entry) => {
             let content = bundle.attached(entry)?;
@@ -305,11 +307,35 @@ mod tests {
             ..Sampling::GREEDY
         };
         let cases = [
-            (Sampling { top_k: Some(1), ..warm }, vec![1]),
-            (Sampling { top_k: Some(2), ..warm }, vec![1, 2]),
+            (
+                Sampling {
+                    top_k: Some(1),
+                    ..warm
+                },
+                vec![1],
+            ),
+            (
+                Sampling {
+                    top_k: Some(2),
+                    ..warm
+                },
+                vec![1, 2],
+            ),
             // The probabilities are 0.64, 0.24, 0.09, 0.03 of ids 1, 2, 0, 3.
-            (Sampling { top_p: Some(0.6), ..warm }, vec![1]),
-            (Sampling { top_p: Some(0.7), ..warm }, vec![1, 2]),
+            (
+                Sampling {
+                    top_p: Some(0.6),
+                    ..warm
+                },
+                vec![1],
+            ),
+            (
+                Sampling {
+                    top_p: Some(0.7),
+                    ..warm
+                },
+                vec![1, 2],
+            ),
             (warm, vec![0, 1, 2, 3]),
         ];
         for (sampling, expected) in cases {

@@ -22,9 +22,11 @@ impl Text {
     /// # Errors
     /// [`Error::NoTokenizer`], [`Error::Attached`], or that it was altered.
     pub fn open(bundle: &Bundle) -> Result<Self, Error> {
-        let entry = bundle.attached_named(FILE).ok_or_else(|| Error::NoTokenizer {
-            bundle: bundle.path().to_path_buf(),
-        })?;
+        let entry = bundle
+            .attached_named(FILE)
+            .ok_or_else(|| Error::NoTokenizer {
+                bundle: bundle.path().to_path_buf(),
+            })?;
         let content = bundle.attached(entry)?;
         let tokenizer = Tokenizer::from_bytes(&content).map_err(|e| Error::Attached {
             bundle: bundle.path().to_path_buf(),

@@ -63,7 +63,11 @@ mod tests {
             ("[1.5]", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(super::parse(text).ok().as_ref(), expected.as_ref(), "{text}");
+            assert_eq!(
+                super::parse(text).ok().as_ref(),
+                expected.as_ref(),
+                "{text}"
+            );
         }
     }
 }

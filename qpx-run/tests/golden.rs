@@ -13,7 +13,9 @@ use support::{Packed, fixture, ids};
 const TOLERANCE: f32 = 1e-4;
 
 fn floats(tensors: &SafeTensors<'_>, name: &str) -> (Vec<f32>, Vec<usize>) {
-    let view = tensors.tensor(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let view = tensors
+        .tensor(name)
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_eq!(view.dtype(), Dtype::F32, "{name}");
     let (quads, rest) = view.data().as_chunks::<4>();
     assert!(rest.is_empty());
@@ -22,7 +24,9 @@ fn floats(tensors: &SafeTensors<'_>, name: &str) -> (Vec<f32>, Vec<usize>) {
 }
 
 fn integers(tensors: &SafeTensors<'_>, name: &str) -> Vec<u32> {
-    let view = tensors.tensor(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let view = tensors
+        .tensor(name)
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_eq!(view.dtype(), Dtype::I32, "{name}");
     let (quads, _) = view.data().as_chunks::<4>();
     quads.iter().map(|b| u32::from_le_bytes(*b)).collect()
@@ -57,7 +61,10 @@ fn check(name: &str) {
             for (id, (x, y)) in row.iter().zip(expected).enumerate() {
                 let error = (x - y).abs() / scale;
                 worst = worst.max(error);
-                assert!(error <= TOLERANCE, "{name} {label}: position {t}, token {id}: {x}, not {y}");
+                assert!(
+                    error <= TOLERANCE,
+                    "{name} {label}: position {t}, token {id}: {x}, not {y}"
+                );
             }
         }
 
@@ -65,13 +72,22 @@ fn check(name: &str) {
         let (expected, shape) = floats(&tensors, &format!("{label}.greedy_logits"));
         let scale = largest(&expected);
         let mut row = rows[rows.len() - 1].clone();
-        for (step, (id, expected)) in greedy_ids.iter().zip(expected.chunks_exact(shape[1])).enumerate() {
+        for (step, (id, expected)) in greedy_ids
+            .iter()
+            .zip(expected.chunks_exact(shape[1]))
+            .enumerate()
+        {
             for (x, y) in row.iter().zip(expected) {
                 let error = (x - y).abs() / scale;
                 worst = worst.max(error);
-                assert!(error <= TOLERANCE, "{name} {label}: greedy step {step}: {x}, not {y}");
+                assert!(
+                    error <= TOLERANCE,
+                    "{name} {label}: greedy step {step}: {x}, not {y}"
+                );
             }
-            let best = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap();
+            let best = (0..row.len())
+                .max_by(|a, b| row[*a].total_cmp(&row[*b]))
+                .unwrap();
             assert_eq!(best as u32, *id, "{name} {label}: greedy step {step}");
             engine
                 .feed(&[*id], Wanted::Last, &mut |_, logits| {
@@ -88,16 +104,27 @@ fn check(name: &str) {
             let (weights, shape) = floats(&tensors, &format!("{label}.expert_weights.{layer}"));
             let mut found = Vec::new();
             for choice in routing.iter().filter(|c| c.layer == number) {
-                for (ids, weights) in choice.ids.chunks(shape[1]).zip(choice.weights.chunks(shape[1])) {
-                    let mut pairs: Vec<_> = ids.iter().copied().zip(weights.iter().copied()).collect();
+                for (ids, weights) in choice
+                    .ids
+                    .chunks(shape[1])
+                    .zip(choice.weights.chunks(shape[1]))
+                {
+                    let mut pairs: Vec<_> =
+                        ids.iter().copied().zip(weights.iter().copied()).collect();
                     pairs.sort_by_key(|(id, _)| *id);
                     found.extend(pairs);
                 }
             }
             let found_ids: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
-            assert_eq!(found_ids, expected, "{name} {label}: experts of layer {layer}");
+            assert_eq!(
+                found_ids, expected,
+                "{name} {label}: experts of layer {layer}"
+            );
             for ((_, x), y) in found.iter().zip(&weights) {
-                assert!((x - y).abs() <= TOLERANCE, "{name} {label}: layer {layer}: weight {x}, not {y}");
+                assert!(
+                    (x - y).abs() <= TOLERANCE,
+                    "{name} {label}: layer {layer}: weight {x}, not {y}"
+                );
             }
         }
     }

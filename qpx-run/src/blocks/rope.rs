@@ -108,7 +108,10 @@ mod tests {
         assert_eq!(plain[0], 1.0);
         assert_eq!(scaled[0], plain[0], "a wave of 6 positions");
         assert_eq!(scaled[7], plain[7] / 8.0, "a wave of 20000 positions");
-        assert!(scaled[1] < plain[1] && scaled[1] > plain[1] / 8.0, "between");
+        assert!(
+            scaled[1] < plain[1] && scaled[1] > plain[1] / 8.0,
+            "between"
+        );
     }
 
     #[test]

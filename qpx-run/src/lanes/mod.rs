@@ -17,8 +17,11 @@ pub struct Family {
     /// Its name in the manifest.
     pub name: &'static str,
     /// Reads the manifest's architecture and states what the model needs; the error is what is wrong with it.
-    pub build: fn(Map<String, Value>, &mut Needs) -> Result<Box<dyn Lane>, String>,
+    pub build: Build,
 }
+
+/// From the manifest's architecture to a lane.
+pub type Build = fn(Map<String, Value>, &mut Needs) -> Result<Box<dyn Lane>, String>;
 
 /// Every family.
 pub const FAMILIES: &[Family] = &[llama::FAMILY, qwen3::FAMILY, qwen3_moe::FAMILY];

@@ -76,7 +76,10 @@ fn build(architecture: Map<String, Value>, needs: &mut Needs) -> Result<Box<dyn 
     first_problem(&[
         (c.activation == "silu", "activation must be silu"),
         (c.layers > 0, "layers must not be 0"),
-        (c.head_dim > 0 && c.head_dim.is_multiple_of(2), "head_dim must be even"),
+        (
+            c.head_dim > 0 && c.head_dim.is_multiple_of(2),
+            "head_dim must be even",
+        ),
         (
             c.key_value_heads > 0 && c.attention_heads.is_multiple_of(c.key_value_heads),
             "attention_heads must be a multiple of key_value_heads",
@@ -166,7 +169,13 @@ impl Lane for Qwen3 {
 
 impl Qwen3 {
     /// Attention over what `n` [T, H], the normed state, and all earlier tokens say.
-    fn attention(&self, w: &Layer, ops: &mut dyn Ops, n: Tensor, at: usize) -> Result<Tensor, Error> {
+    fn attention(
+        &self,
+        w: &Layer,
+        ops: &mut dyn Ops,
+        n: Tensor,
+        at: usize,
+    ) -> Result<Tensor, Error> {
         let mut q = ops.linear(w.query, &n)?; // [T, A·D]
         let mut k = ops.linear(w.key, &n)?; // [T, K·D]
         let mut v = ops.linear(w.value, &n)?;

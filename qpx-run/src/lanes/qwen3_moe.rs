@@ -103,7 +103,10 @@ fn build(architecture: Map<String, Value>, needs: &mut Needs) -> Result<Box<dyn 
     first_problem(&[
         (c.activation == "silu", "activation must be silu"),
         (c.layers > 0, "layers must not be 0"),
-        (c.head_dim > 0 && c.head_dim.is_multiple_of(2), "head_dim must be even"),
+        (
+            c.head_dim > 0 && c.head_dim.is_multiple_of(2),
+            "head_dim must be even",
+        ),
         (
             c.key_value_heads > 0 && c.attention_heads.is_multiple_of(c.key_value_heads),
             "attention_heads must be a multiple of key_value_heads",

@@ -98,7 +98,11 @@ fn find(bundle: &Bundle, layer: u64, experts: Experts, first: usize) -> Result<L
     };
     let row = |part: Part| {
         rows.iter()
-            .find(|r| r.layer == layer && r.part == part && r.segment == qpx_format::manifest::SegmentKind::Experts)
+            .find(|r| {
+                r.layer == layer
+                    && r.part == part
+                    && r.segment == qpx_format::manifest::SegmentKind::Experts
+            })
             .ok_or_else(|| missing(part, shape(part)))
     };
     let [gate, up, down] = [row(Part::Gate)?, row(Part::Up)?, row(Part::Down)?];
