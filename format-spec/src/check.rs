@@ -77,13 +77,15 @@ fn geometry(
         .of(subject));
     }
     let too_large = || fault("5.2", format!("shape {shape:?} is too large")).of(subject);
-    let bytes = encoding
-        .stored_bytes(shape)
-        .filter(|n| *n <= MAX_INTEGER)
-        .ok_or_else(too_large)?;
-    let values = elements(shape)
-        .filter(|n| *n <= MAX_INTEGER)
-        .ok_or_else(too_large)?;
+    // Dimensions behind a zero are bounded too, whatever their order.
+    let full: Vec<u64> = shape.iter().map(|d| (*d).max(1)).collect();
+    if elements(&full).is_none_or(|n| n > MAX_INTEGER)
+        || encoding.stored_bytes(&full).is_none_or(|n| n > MAX_INTEGER)
+    {
+        return Err(too_large());
+    }
+    let bytes = encoding.stored_bytes(shape).ok_or_else(too_large)?;
+    let values = elements(shape).ok_or_else(too_large)?;
     if encoding.is_block() && shape.len() < 2 {
         return Err(fault(
             "5.4",
@@ -172,12 +174,27 @@ pub(crate) fn compare(manifest: &Manifest, plan: &Plan, data: u64) -> Result<(),
     let (found, counted) = (&checked.parameters, &plan.parameters);
     differs("3.8", "parameters", "total", found.total, counted.total)?;
     differs("3.8", "parameters", "active", found.active, counted.active)?;
-    if checked.census != plan.census {
-        return Err(fault(
-            "3.9",
-            format!("found {:?}, counted {:?}", checked.census, plan.census),
-        )
-        .of("census"));
+    let names = checked.census.keys().chain(plan.census.keys());
+    for name in names {
+        let (found, counted) = (checked.census.get(name), plan.census.get(name));
+        if found != counted {
+            let words = |census: Option<&Census>| match census {
+                Some(c) => format!(
+                    "{} tensors, {} weights, {} bytes",
+                    c.tensors, c.weights, c.bytes
+                ),
+                None => "no entry".to_owned(),
+            };
+            return Err(fault(
+                "3.9",
+                format!(
+                    "`{name}` must have {}, found {}",
+                    words(counted),
+                    words(found)
+                ),
+            )
+            .of("census"));
+        }
     }
     Ok(())
 }

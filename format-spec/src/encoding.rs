@@ -58,6 +58,9 @@ impl Encoding {
     /// Bytes that a tensor of `shape` takes: every row (last dimension) is padded to whole blocks on its own; shape `[]`
     /// is one value. `None` when the number does not fit.
     pub fn stored_bytes(&self, shape: &[u64]) -> Option<u64> {
+        if shape.contains(&0) {
+            return Some(0);
+        }
         let (last, others) = match shape.split_last() {
             Some((last, others)) => (*last, others),
             None => (1, shape),
@@ -69,5 +72,8 @@ impl Encoding {
 
 /// Number of values in a tensor of `shape`; `None` when it does not fit.
 pub fn elements(shape: &[u64]) -> Option<u64> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
     shape.iter().try_fold(1_u64, |n, d| n.checked_mul(*d))
 }

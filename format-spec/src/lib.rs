@@ -2,6 +2,21 @@
 //!
 //! The rules stand in `format-spec/SPEC.md`; this crate is their implementation. It knows bytes and digests, and
 //! nothing of the values of weights, of vendors' tensor names, or of the terminal.
+//!
+//! ```no_run
+//! use qpx_format::{Bundle, Role, verify};
+//! # fn main() -> Result<(), qpx_format::Error> {
+//! let bundle = Bundle::open("coder.qpx".as_ref())?;
+//! if let Some(extent) = bundle.extent(&Role::parse("layer.0.attention.query")?) {
+//!     let mut bytes = vec![0; extent.length as usize];
+//!     bundle.read_verified(&extent, &mut bytes)?;
+//! }
+//! let report = verify::full(&bundle, 2, &|_| {})?;
+//! for fault in &report.faults {
+//!     println!("{fault}");
+//! }
+//! # Ok(()) }
+//! ```
 
 mod check;
 pub mod digest;

@@ -416,12 +416,58 @@ fn digested(
     };
     // Page 0 bounds both lengths, and both lie within the file.
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-    scan::read_exact(file, path, offset, &mut bytes)?;
-    let found = of(&bytes);
+    let mut hasher = blake3::Hasher::new();
+    let mut at = offset;
+    // Hashed while it is still in the processor's cache.
+    for window in bytes.chunks_mut(256 << 10) {
+        scan::read_exact(file, path, at, window)?;
+        hasher.update(window);
+        at = at.saturating_add(u64::try_from(window.len()).unwrap_or(u64::MAX));
+    }
+    let found: Digest = *hasher.finalize().as_bytes();
     if found != *sealed {
         return Err(altered(place, rule, sealed, &found));
     }
     Ok(bytes)
+}
+
+/// The manifest, if its text is exactly what this crate would write for it and plainly within the limits: a short way through
+/// rules 3.1 to 3.6. What comes back the same when it is written again has no key twice, none that was ignored, and no value
+/// of another type.
+fn canonical(text: &[u8]) -> Option<Manifest> {
+    // Fewer than 16 digits in a row are below the largest integer. A number stands behind one of these marks, the digits of a
+    // SHA-256 do not.
+    let mut before = b' ';
+    let long_number = text
+        .chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit())
+        .any(|run| {
+            let long = run.len() >= 16
+                && run.first().is_some_and(u8::is_ascii_digit)
+                && b":,[-".contains(&before);
+            before = run.last().copied().unwrap_or(before);
+            long
+        });
+    if long_number {
+        return None;
+    }
+    let manifest: Manifest = serde_json::from_slice(text).ok()?;
+    let same = serde_json::to_vec(&manifest).is_ok_and(|again| again == text);
+    // Only the architecture can nest and can have numbers with an exponent.
+    let plain = |value: &serde_json::Value| {
+        use serde_json::Value::{Array, Number, Object};
+        match value {
+            Array(list) => list.iter().all(|v| matches!(v, Number(n) if n.is_u64())),
+            Object(map) => map.values().all(|v| match v {
+                Array(_) | Object(_) => false,
+                Number(n) => n.is_u64() || n.as_f64().is_some_and(|n| n.abs() < 1e15),
+                _ => true,
+            }),
+            Number(n) => n.is_u64() || n.as_f64().is_some_and(|n| n.abs() < 1e15),
+            _ => true,
+        }
+    };
+    (same && manifest.requires.is_empty() && manifest.checked.architecture.values().all(plain))
+        .then_some(manifest)
 }
 
 /// The manifest from its text: rules 3.1 to 3.6.
@@ -432,6 +478,9 @@ fn manifest(text: &[u8], minor: u16, path: &Path) -> Result<Manifest, Error> {
             .at(PAGE_BYTES..PAGE_BYTES.saturating_add(length))
             .in_file(path)
     };
+    if let Some(manifest) = canonical(text) {
+        return Ok(manifest);
+    }
     let value = json::parse(text).map_err(|(rule, reason)| broken(rule, reason))?;
     if !value.is_object() {
         return Err(broken("3.1", "it is no JSON object".to_owned()));
@@ -450,8 +499,8 @@ fn manifest(text: &[u8], minor: u16, path: &Path) -> Result<Manifest, Error> {
             needs: format!("the feature {}", unknown.join(", ")),
         });
     }
-    let manifest: Manifest =
-        serde_json::from_value(value.clone()).map_err(|error| broken("3.4", error.to_string()))?;
+    let manifest: Manifest = serde::Deserialize::deserialize(&value)
+        .map_err(|error| broken("3.4", error.to_string()))?;
     let known =
         serde_json::to_value(&manifest).map_err(|error| broken("3.4", error.to_string()))?;
     // A later minor version may have keys that this one does not know.

@@ -261,6 +261,7 @@ fn next(
     .into_iter()
     .find(|(field, _)| part(&header, *field) != common(&expected, *field, &header));
     if let Some((field, rule)) = bad {
+        let rule = if left < HEADER_BYTES { "8.7" } else { rule };
         return fault(
             rule,
             field,

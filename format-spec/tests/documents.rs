@@ -1,4 +1,7 @@
 //! SPEC.md says what the code does: its tables of fields are written from the code, its rules are the code's rules.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
 
 use qpx_format::{
     encoding::ENCODINGS,
@@ -75,4 +78,58 @@ fn encodings_are_those_of_the_code() {
             assert!(text.contains(&row), "{row}");
         }
     }
+}
+
+/// The schema knows every key of a manifest, and asks for none that is not there.
+#[test]
+fn schema_fits_the_sample() {
+    use serde_json::Value;
+    fn check(root: &Value, schema: &Value, value: &Value, path: &str) {
+        if let Some(name) = schema["$ref"].as_str() {
+            let name = name.strip_prefix("#/$defs/").unwrap();
+            return check(root, &root["$defs"][name], value, path);
+        }
+        if let Some(one) = schema.get("anyOf") {
+            let which = usize::from(value.is_null());
+            return check(root, &one[which], value, path);
+        }
+        if let Some(words) = schema.get("enum") {
+            assert!(words.as_array().unwrap().contains(value), "{path}: {value}");
+            return;
+        }
+        match schema["type"].as_str().unwrap() {
+            "object" => {
+                let object = value.as_object().expect(path);
+                for key in schema["required"].as_array().into_iter().flatten() {
+                    let key = key.as_str().unwrap();
+                    assert!(object.contains_key(key), "{path}.{key} is required");
+                }
+                for (key, below) in object {
+                    let known = schema["properties"].get(key);
+                    let other = &schema["additionalProperties"];
+                    assert!(known.is_some() || *other != false, "{path}.{key}");
+                    if let Some(known) = known.or(Some(other).filter(|o| o.is_object())) {
+                        check(root, known, below, &format!("{path}.{key}"));
+                    }
+                }
+            }
+            "array" => {
+                for below in value.as_array().expect(path) {
+                    check(root, &schema["items"], below, path);
+                }
+            }
+            "string" => assert!(value.is_string(), "{path}"),
+            "integer" => assert!(value.is_u64(), "{path}"),
+            "null" => assert!(value.is_null(), "{path}"),
+            other => panic!("{path}: {other}"),
+        }
+    }
+    let schema = path().with_file_name("schema/manifest.schema.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    check(
+        &schema,
+        &schema,
+        &support::cases::sample().json(),
+        "manifest",
+    );
 }

@@ -1,4 +1,5 @@
 //! What is written is what is read, and nothing else is found on the disk.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

@@ -1,6 +1,6 @@
 //! Matrix products beside the limits of the same machine in the same run.
 //!
-//! `read` is the limit of a one-token product: the machine's memory read by as many threads, nothing computed. One-token products
+//! `memory_limit` is the limit of a one-token product: the machine's memory read by as many threads, nothing computed. One-token products
 //! use a matrix larger than the caches. `QPX_BENCH_LEVEL` names another instruction set than the best.
 
 use divan::counter::{BytesCount, ItemsCount};
@@ -49,7 +49,7 @@ fn numbers(n: usize) -> Vec<f32> {
 
 /// Bytes of memory that threads can read, each its own part.
 #[divan::bench(args = [1, 2])]
-fn read(bencher: Bencher, threads: usize) {
+fn memory_limit(bencher: Bencher, threads: usize) {
     let memory = vec![1u64; LARGE / 8];
     let pool = pool(threads);
     bencher.counter(BytesCount::new(LARGE)).bench_local(|| {
@@ -85,7 +85,7 @@ fn linear(bencher: Bencher, name: &str, rows: usize, tokens: usize, threads: usi
         });
 }
 
-/// One token, weights from memory: bytes per second beside `read`.
+/// One token, weights from memory: bytes per second beside `memory_limit`.
 #[divan::bench(args = ENCODINGS)]
 fn one_token_1_thread(bencher: Bencher, name: &str) {
     let encoding = encoding::by_name(name).expect("a known encoding");

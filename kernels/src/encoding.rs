@@ -1,6 +1,6 @@
 //! The list of encodings. One file each: bit layout, decode formula, encoder.
 //!
-//! Layouts are described for readers in `format-spec/encodings.md`; the tests compare decoding with an independent decoder
+//! Layouts are described for readers in `format-spec/SPEC.md`; the tests compare decoding with an independent decoder
 //! and the error of encoding with the reference quantiser's.
 
 mod affine;

@@ -212,7 +212,8 @@ pub(crate) fn check_rows(
 
 /// The bytes fit the shape, and the encoding holds real numbers.
 pub(crate) fn check_matrix(operation: &'static str, w: &Matrix) -> Result<(), ShapeError> {
-    let bytes = w.rows * w.encoding.row_bytes(w.columns);
+    let row_bytes = w.encoding.row_bytes(w.columns);
+    let bytes = w.rows.saturating_mul(row_bytes);
     check(operation, "the weights' bytes", bytes, w.bytes.len())?;
     if w.encoding.decode.is_none() {
         return Err(ShapeError {

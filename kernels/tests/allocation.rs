@@ -33,8 +33,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const COLUMNS: usize = 512;
-const ROWS: usize = 512;
+const COLUMNS: usize = 256;
+const ROWS: usize = 256;
 const TOKENS: usize = 40;
 const POSITIONS: usize = 200;
 
@@ -100,10 +100,10 @@ impl Buffers {
         cpu.silu_mul(&self.x, &self.z, &mut self.y)
             .expect("fitting shapes");
         let (cos, sin) = self.z.split_at(TOKENS * 32);
-        cpu.rope_half(&mut self.y, 8, 64, cos, &sin[..TOKENS * 32])
+        cpu.rope_half(&mut self.y, 4, 64, cos, &sin[..TOKENS * 32])
             .expect("fitting shapes");
         let shape = AttentionShape {
-            heads: 8,
+            heads: 4,
             kv_heads: 2,
             head_dim: 64,
             capacity: POSITIONS,

@@ -15,7 +15,12 @@ pub struct Cli {
     #[arg(value_name = "DIR")]
     pub source: PathBuf,
     /// The bundle to write
-    #[arg(short, long, value_name = "OUT.qpx", required_unless_present = "dry_run")]
+    #[arg(
+        short,
+        long,
+        value_name = "OUT.qpx",
+        required_unless_present = "dry_run"
+    )]
     pub output: Option<PathBuf>,
     /// lossless, q8, q4, q3, q2, or a recipe file
     #[arg(long, value_name = "NAME|FILE.toml", default_value = "lossless")]

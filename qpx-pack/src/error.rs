@@ -1,7 +1,7 @@
 //! What can stop a packing, said so that a user can act on it.
 
 use crate::{output::OutputError, problem::Problem, recipe::RecipeError};
-use qpx_console::Exit;
+use qpx_console::{Exit, Failure};
 use std::{fmt, io, path::PathBuf};
 
 /// Why no bundle came out.
@@ -10,25 +10,51 @@ use std::{fmt, io, path::PathBuf};
 #[expect(missing_docs, reason = "Display says what each is")]
 pub enum Error {
     /// All that is wrong with the checkpoint.
-    Checkpoint { folder: PathBuf, problems: Vec<Problem> },
+    Checkpoint {
+        folder: PathBuf,
+        problems: Vec<Problem>,
+    },
     Recipe(RecipeError),
     Output(OutputError),
     /// Flags that don't go together.
-    Usage { flag: &'static str, reason: &'static str },
-    Read { file: PathBuf, doing: &'static str, source: io::Error },
+    Usage {
+        flag: &'static str,
+        reason: &'static str,
+    },
+    Read {
+        file: PathBuf,
+        doing: &'static str,
+        source: io::Error,
+    },
     /// A source file is not what it was when the plan was made.
-    Changed { file: PathBuf, how: String },
-    NonFinite { file: String, tensor: String, index: u64, value: f64, offset: u64 },
+    Changed {
+        file: PathBuf,
+        how: String,
+    },
+    NonFinite {
+        file: String,
+        tensor: String,
+        index: u64,
+        value: f64,
+        offset: u64,
+    },
     /// A weight that the chosen encoding can't hold.
-    TooLarge { file: String, tensor: String, index: u64, value: f64, encoding: &'static str },
+    TooLarge {
+        file: String,
+        tensor: String,
+        index: u64,
+        value: f64,
+        encoding: &'static str,
+    },
     Format(qpx_format::Error),
     /// The operating system gave no threads.
-    Threads { reason: String },
+    Threads {
+        reason: String,
+    },
 }
 
-impl Error {
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Failure for Error {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Checkpoint { .. } => Some("nothing was written; all problems are listed above".to_owned()),
             Self::Recipe(_) => Some("the README explains recipes".to_owned()),
@@ -40,19 +66,44 @@ impl Error {
                 "the checkpoint may be damaged: fetch the file again; `--allow-nonfinite` packs it as it is, with the recipe lossless only".to_owned(),
             ),
             Self::TooLarge { .. } => Some("give this tensor `encoding = \"source\"` in a recipe of your own".to_owned()),
-            Self::Format(error) => error.hint(),
+            Self::Format(error) => Failure::hint(error),
             Self::Threads { .. } => None,
         }
     }
 
-    /// The exit code of a program that ends with it.
-    pub fn exit(&self) -> Exit {
+    fn exit(&self) -> Exit {
         match self {
-            Self::Checkpoint { .. } | Self::Changed { .. } | Self::NonFinite { .. } | Self::TooLarge { .. } => Exit::BadSource,
+            Self::Checkpoint { .. }
+            | Self::Changed { .. }
+            | Self::NonFinite { .. }
+            | Self::TooLarge { .. } => Exit::BadSource,
             Self::Recipe(_) | Self::Usage { .. } => Exit::Usage,
             Self::Output(error) => error.exit(),
             Self::Read { .. } | Self::Threads { .. } => Exit::Failure,
             Self::Format(error) => exit_of_format(error),
+        }
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Checkpoint { problems, .. } => problems
+                .iter()
+                .map(|p| ("problem", p.to_string()))
+                .collect(),
+            Self::NonFinite {
+                file,
+                tensor,
+                index,
+                offset,
+                ..
+            } => vec![
+                ("file", file.clone()),
+                ("tensor", tensor.clone()),
+                ("index", index.to_string()),
+                ("byte", offset.to_string()),
+            ],
+            Self::Format(error) => Failure::facts(error),
+            _ => Vec::new(),
         }
     }
 }
@@ -71,7 +122,11 @@ impl fmt::Display for Error {
             Self::Checkpoint { folder, problems } => {
                 match problems.len() {
                     1 => write!(f, "the checkpoint {} is unfit", folder.display())?,
-                    n => write!(f, "the checkpoint {} is unfit: {n} problems", folder.display())?,
+                    n => write!(
+                        f,
+                        "the checkpoint {} is unfit: {n} problems",
+                        folder.display()
+                    )?,
                 }
                 for problem in problems {
                     write!(f, "\n  - {problem}")?;
@@ -81,13 +136,31 @@ impl fmt::Display for Error {
             Self::Recipe(error) => error.fmt(f),
             Self::Output(error) => error.fmt(f),
             Self::Usage { flag, reason } => write!(f, "{flag} {reason}"),
-            Self::Read { file, doing, source } => write!(f, "{doing} {} failed: {source}", file.display()),
-            Self::Changed { file, how } => write!(f, "{} changed while it was read: {how}", file.display()),
-            Self::NonFinite { file, tensor, index, value, offset } => write!(
+            Self::Read {
+                file,
+                doing,
+                source,
+            } => write!(f, "{doing} {} failed: {source}", file.display()),
+            Self::Changed { file, how } => {
+                write!(f, "{} changed while it was read: {how}", file.display())
+            }
+            Self::NonFinite {
+                file,
+                tensor,
+                index,
+                value,
+                offset,
+            } => write!(
                 f,
                 "{tensor} holds {value} at index {index}\n  file  {file}, byte {offset}"
             ),
-            Self::TooLarge { file, tensor, index, value, encoding } => write!(
+            Self::TooLarge {
+                file,
+                tensor,
+                index,
+                value,
+                encoding,
+            } => write!(
                 f,
                 "{tensor} holds {value:e} at index {index}, which is beyond what {encoding} can hold\n  file  {file}"
             ),

@@ -29,9 +29,11 @@ pub use note::Note;
 pub use output::OutputError;
 pub use plan::{Plan, plan, summary::Summary};
 pub use problem::Problem;
+pub use qpx_console::{Progress, Silent};
 pub use recipe::Recipe;
 
-use qpx_format::{Digest, Writer};
+use qpx_console::{Report, exact, hex};
+use qpx_format::Writer;
 use std::path::PathBuf;
 
 /// What is to be packed, and how.
@@ -88,6 +90,47 @@ pub struct Packed {
     pub plan: Summary,
 }
 
+impl Report for Packed {
+    fn text(&self) -> String {
+        format!(
+            "{}\nsealed {}\n  id      {}\n  size    {}\n",
+            self.plan.to_text(),
+            self.output.display(),
+            self.id,
+            exact(self.bytes)
+        )
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+/// What a call of the program came to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// A dry run.
+    Planned(Summary),
+    /// A bundle.
+    Packed(Packed),
+}
+
+impl Report for Outcome {
+    fn text(&self) -> String {
+        match self {
+            Self::Planned(summary) => summary.to_text(),
+            Self::Packed(packed) => packed.text(),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Planned(summary) => serde_json::to_value(summary).unwrap_or_default(),
+            Self::Packed(packed) => packed.json(),
+        }
+    }
+}
+
 /// Packs: plans, streams, seals. Until the bundle is verified nothing bears its name; after a failure nothing is left.
 ///
 /// # Errors
@@ -101,7 +144,11 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Packed, Error> 
         });
     };
     progress.begin("planning", 0);
-    let Plan { summary, layout, shards } = plan(request)?;
+    let Plan {
+        summary,
+        layout,
+        shards,
+    } = plan(request)?;
     let threads = request.threads();
     let bytes = layout.content_length;
     let mut writer = Writer::create(&output, layout)?;
@@ -117,28 +164,4 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Packed, Error> 
         bytes: sealed.length,
         plan: summary,
     })
-}
-
-fn hex(digest: &Digest) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Somebody who wants to know how far the work is.
-pub trait Progress: Sync {
-    /// A step of `total` bytes begins (0: not known).
-    fn begin(&self, step: &'static str, total: u64);
-    /// `bytes` more are done. Called from any thread.
-    fn advance(&self, bytes: u64);
-    /// All is done.
-    fn end(&self);
-}
-
-/// Nobody wants to know.
-#[derive(Clone, Copy, Debug)]
-pub struct Silent;
-
-impl Progress for Silent {
-    fn begin(&self, _step: &'static str, _total: u64) {}
-    fn advance(&self, _bytes: u64) {}
-    fn end(&self) {}
 }

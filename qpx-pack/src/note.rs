@@ -8,20 +8,58 @@ use std::fmt;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "Display says what each is")]
 pub enum Note {
-    NotEntered { name: String },
-    LeftOut { name: String, bytes: u64 },
-    StrayWeights { file: String, why: String },
-    Unaligned { file: String, tensors: u64 },
-    TotalSize { index: String, stated: u64, found: u64 },
-    Prefix { found: String },
-    Deduplicated { tensor: String, holder: String },
-    HeadCopy { head: String, embedding: String },
-    Kept { tensors: Vec<String> },
-    TokenBeyond { id: u64, rows: u64 },
-    EndTokenBeyond { id: u64, rows: u64 },
+    NotEntered {
+        name: String,
+    },
+    LeftOut {
+        name: String,
+        bytes: u64,
+    },
+    StrayWeights {
+        file: String,
+        why: String,
+    },
+    Unaligned {
+        file: String,
+        tensors: u64,
+    },
+    TotalSize {
+        index: String,
+        stated: u64,
+        found: u64,
+    },
+    Prefix {
+        found: String,
+    },
+    Deduplicated {
+        tensor: String,
+        holder: String,
+    },
+    HeadCopy {
+        head: String,
+        embedding: String,
+    },
+    Kept {
+        tensors: Vec<String>,
+    },
+    TokenBeyond {
+        id: u64,
+        rows: u64,
+    },
+    EndTokenBeyond {
+        id: u64,
+        rows: u64,
+    },
     NoTemplate,
-    Narrow { role: String, columns: u64, wide: String, narrow: String },
-    UnusedRule { pattern: String },
+    Narrow {
+        roles: Vec<String>,
+        columns: u64,
+        wide: String,
+        narrow: String,
+    },
+    UnusedRule {
+        pattern: String,
+    },
 }
 
 impl Note {
@@ -42,17 +80,26 @@ impl fmt::Display for Note {
                 "{file}: the data of {tensors} {} is not aligned (valid, slower for other readers)",
                 plural(*tensors, "tensor")
             ),
-            Self::TotalSize { index, stated, found } => write!(
+            Self::TotalSize {
+                index,
+                stated,
+                found,
+            } => write!(
                 f,
                 "{index} states a total of {stated} bytes, the shards hold {found}"
             ),
-            Self::Prefix { found } => write!(f, "tensor names begin with `{found}` instead of `model.`"),
+            Self::Prefix { found } => {
+                write!(f, "tensor names begin with `{found}` instead of `model.`")
+            }
             Self::Deduplicated { tensor, holder } => write!(
                 f,
                 "{tensor} has no data of its own: the header's metadata says it is {holder}"
             ),
             Self::HeadCopy { head, embedding } => {
-                write!(f, "{head} equals {embedding} byte for byte and is stored once")
+                write!(
+                    f,
+                    "{head} equals {embedding} byte for byte and is stored once"
+                )
             }
             Self::Kept { tensors } => write!(
                 f,
@@ -69,12 +116,22 @@ impl fmt::Display for Note {
                 f,
                 "the end token {id} can never be produced: the output layer has {rows} rows"
             ),
-            Self::NoTemplate => f.write_str("the checkpoint has no chat template: conversations will not be possible"),
-            Self::Narrow { role, columns, wide, narrow } => write!(
-                f,
-                "{role}: rows of {columns} would waste more than an eighth of {wide}'s blocks, so {narrow} is taken"
+            Self::NoTemplate => f.write_str(
+                "the checkpoint has no chat template: conversations will not be possible",
             ),
-            Self::UnusedRule { pattern } => write!(f, "the recipe's rule `{pattern}` met no tensor"),
+            Self::Narrow {
+                roles,
+                columns,
+                wide,
+                narrow,
+            } => write!(
+                f,
+                "{narrow} instead of {wide}, whose blocks rows of {columns} would fill too badly: {}",
+                roles.join(", ")
+            ),
+            Self::UnusedRule { pattern } => {
+                write!(f, "the recipe's rule `{pattern}` met no tensor")
+            }
         }
     }
 }

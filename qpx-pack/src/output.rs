@@ -13,23 +13,54 @@ use std::{
 #[derive(Debug)]
 #[expect(missing_docs, reason = "Display says what each is")]
 pub enum OutputError {
-    NoName { file: PathBuf },
-    Folder { file: PathBuf },
-    Exists { file: PathBuf },
-    IsInput { file: PathBuf, input: PathBuf, how: &'static str },
-    NoFolder { file: PathBuf, folder: PathBuf, source: io::Error },
-    ReadOnly { file: PathBuf, folder: PathBuf },
-    NoRight { file: PathBuf, folder: PathBuf },
+    NoName {
+        file: PathBuf,
+    },
+    Folder {
+        file: PathBuf,
+    },
+    Exists {
+        file: PathBuf,
+    },
+    IsInput {
+        file: PathBuf,
+        input: PathBuf,
+        how: &'static str,
+    },
+    NoFolder {
+        file: PathBuf,
+        folder: PathBuf,
+        source: io::Error,
+    },
+    ReadOnly {
+        file: PathBuf,
+        folder: PathBuf,
+    },
+    NoRight {
+        file: PathBuf,
+        folder: PathBuf,
+    },
 }
 
 impl OutputError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
-            Self::Exists { .. } => Some("`--force` replaces it once the new bundle is complete and verified".to_owned()),
-            Self::IsInput { .. } => Some("choose another name for the output; the checkpoint stays as it is".to_owned()),
-            Self::NoFolder { folder, .. } => Some(format!("make the folder first: mkdir -p {}", folder.display())),
-            Self::ReadOnly { .. } | Self::NoRight { .. } => Some("choose a folder that can be written to".to_owned()),
-            Self::NoName { .. } | Self::Folder { .. } => Some("give the output a file name, such as model.qpx".to_owned()),
+            Self::Exists { .. } => Some(
+                "`--force` replaces it once the new bundle is complete and verified".to_owned(),
+            ),
+            Self::IsInput { .. } => {
+                Some("choose another name for the output; the checkpoint stays as it is".to_owned())
+            }
+            Self::NoFolder { folder, .. } => Some(format!(
+                "make the folder first: mkdir -p {}",
+                folder.display()
+            )),
+            Self::ReadOnly { .. } | Self::NoRight { .. } => {
+                Some("choose a folder that can be written to".to_owned())
+            }
+            Self::NoName { .. } | Self::Folder { .. } => {
+                Some("give the output a file name, such as model.qpx".to_owned())
+            }
         }
     }
 
@@ -49,9 +80,18 @@ impl fmt::Display for OutputError {
             Self::Folder { file } => write!(f, "the output {} is a folder", file.display()),
             Self::Exists { file } => write!(f, "the output {} exists", file.display()),
             Self::IsInput { file, input, how } => {
-                write!(f, "the output {} is an input: {how} {}", file.display(), input.display())
+                write!(
+                    f,
+                    "the output {} is an input: {how} {}",
+                    file.display(),
+                    input.display()
+                )
             }
-            Self::NoFolder { file, folder, source } => write!(
+            Self::NoFolder {
+                file,
+                folder,
+                source,
+            } => write!(
                 f,
                 "the output {} can't be written: its folder {} is not there ({source})",
                 file.display(),
@@ -101,8 +141,14 @@ pub(crate) fn names_within(folder: &Path, output: &Path) -> Vec<String> {
     [output.to_path_buf(), partial_name(output)]
         .iter()
         .filter_map(|path| {
-            let name = relative.join(path.file_name()?).to_string_lossy().replace('\\', "/");
-            [".qpx", ".partial"].iter().any(|end| name.ends_with(end)).then_some(name)
+            let name = relative
+                .join(path.file_name()?)
+                .to_string_lossy()
+                .replace('\\', "/");
+            [".qpx", ".partial"]
+                .iter()
+                .any(|end| name.ends_with(end))
+                .then_some(name)
         })
         .collect()
 }
@@ -114,11 +160,13 @@ pub(crate) fn check(output: &Path, inputs: &[Listed], force: bool) -> Result<(),
         return Err(OutputError::NoName { file: file() });
     };
     let folder = folder_of(output);
-    let real_folder = folder.canonicalize().map_err(|source| OutputError::NoFolder {
-        file: file(),
-        folder: folder.to_path_buf(),
-        source,
-    })?;
+    let real_folder = folder
+        .canonicalize()
+        .map_err(|source| OutputError::NoFolder {
+            file: file(),
+            folder: folder.to_path_buf(),
+            source,
+        })?;
     for path in [output.to_path_buf(), partial_name(output)] {
         check_inputs(output, &path, &real_folder, inputs)?;
     }
@@ -131,12 +179,23 @@ pub(crate) fn check(output: &Path, inputs: &[Listed], force: bool) -> Result<(),
     let folder = folder.to_path_buf();
     match rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK) {
         Ok(()) => Ok(()),
-        Err(rustix::io::Errno::ROFS) => Err(OutputError::ReadOnly { file: file(), folder }),
-        Err(_) => Err(OutputError::NoRight { file: file(), folder }),
+        Err(rustix::io::Errno::ROFS) => Err(OutputError::ReadOnly {
+            file: file(),
+            folder,
+        }),
+        Err(_) => Err(OutputError::NoRight {
+            file: file(),
+            folder,
+        }),
     }
 }
 
-fn check_inputs(output: &Path, path: &Path, folder: &Path, inputs: &[Listed]) -> Result<(), OutputError> {
+fn check_inputs(
+    output: &Path,
+    path: &Path,
+    folder: &Path,
+    inputs: &[Listed],
+) -> Result<(), OutputError> {
     let refused = |input: &Listed, how| OutputError::IsInput {
         file: output.to_path_buf(),
         input: input.path.clone(),
@@ -144,10 +203,18 @@ fn check_inputs(output: &Path, path: &Path, folder: &Path, inputs: &[Listed]) ->
     };
     let linked = fs::symlink_metadata(path).is_ok_and(|m| m.is_symlink());
     let there = fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
     for input in inputs {
         if there.is_some() && there == fs::metadata(&input.path).ok().map(|m| (m.dev(), m.ino())) {
-            let how = if linked { "a link to" } else { "the same file as" };
+            let how = if linked {
+                "a link to"
+            } else {
+                "the same file as"
+            };
             return Err(refused(input, how));
         }
         // Where letter case does not count, the two names are one file.
@@ -165,3 +232,6 @@ pub(crate) fn free_bytes(output: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder_of(output)).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
+
+#[cfg(test)]
+mod tests;

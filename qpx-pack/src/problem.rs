@@ -8,34 +8,129 @@ use std::{collections::BTreeMap, fmt};
 #[non_exhaustive]
 #[expect(missing_docs, reason = "Display says what each is")]
 pub enum Problem {
-    Shard { file: String, fault: Fault },
-    Unreadable { file: String, reason: String },
-    Json { file: String, reason: String },
+    Shard {
+        file: String,
+        fault: Fault,
+    },
+    Unreadable {
+        file: String,
+        reason: String,
+    },
+    Json {
+        file: String,
+        reason: String,
+    },
     /// The index does not have the form of an index.
-    Index { file: String, reason: String },
-    NoWeights { others: Vec<String> },
-    NoIndex { files: Vec<String> },
-    MissingShard { index: String, file: String, tensors: u64 },
-    StaleIndex { index: String, named: u64, absent: u64, unnamed: Vec<String> },
-    AbsentTensor { index: String, tensor: String, shard: String, holder: Option<String> },
-    OmittedTensors { index: String, shard: String, tensors: Vec<String> },
-    Stray { file: String, tensors: Vec<String> },
-    StoredTwice { tensor: String, first: String, second: String },
-    MissingFile { file: &'static str, need: &'static str },
-    UnknownFamily { found: Option<String>, known: Vec<&'static str> },
-    Setting { key: String, expected: String, found: String },
-    Quantised { scheme: String, evidence: String },
-    MissingTensors { tensors: Vec<String> },
-    Unmapped { family: &'static str, tensors: Vec<String> },
-    BeyondLayers { layers: u64, tensors: Vec<String> },
-    BeyondExperts { experts: u64, tensors: Vec<String> },
-    Prefix { found: String, expected: &'static str },
-    Shape { tensor: String, shard: String, expected: Vec<u64>, found: Vec<u64>, more: u64 },
-    Dtype { tensor: String, shard: String, found: &'static str },
-    MixedExperts { layer: u64, part: &'static str, first: &'static str, other: &'static str, tensor: String },
-    BothForms { layer: u64, fused: String, single: String },
-    HeadDiffers { embedding: String, head: String, reason: String },
-    Recipe { role: String, reason: String },
+    Index {
+        file: String,
+        reason: String,
+    },
+    NoWeights {
+        others: Vec<String>,
+    },
+    NoIndex {
+        files: Vec<String>,
+    },
+    MissingShard {
+        index: String,
+        file: String,
+        tensors: u64,
+    },
+    StaleIndex {
+        index: String,
+        named: u64,
+        absent: u64,
+        unnamed: Vec<String>,
+    },
+    AbsentTensor {
+        index: String,
+        tensor: String,
+        shard: String,
+        holder: Option<String>,
+    },
+    OmittedTensors {
+        index: String,
+        shard: String,
+        tensors: Vec<String>,
+    },
+    Stray {
+        file: String,
+        tensors: Vec<String>,
+    },
+    StoredTwice {
+        tensor: String,
+        first: String,
+        second: String,
+    },
+    MissingFile {
+        file: &'static str,
+        need: &'static str,
+    },
+    UnknownFamily {
+        found: Option<String>,
+        known: Vec<&'static str>,
+    },
+    Setting {
+        key: String,
+        expected: String,
+        found: String,
+    },
+    Quantised {
+        scheme: String,
+        evidence: String,
+    },
+    MissingTensors {
+        tensors: Vec<String>,
+    },
+    Unmapped {
+        family: &'static str,
+        tensors: Vec<String>,
+    },
+    BeyondLayers {
+        layers: u64,
+        tensors: Vec<String>,
+    },
+    BeyondExperts {
+        experts: u64,
+        tensors: Vec<String>,
+    },
+    Prefix {
+        found: String,
+        expected: &'static str,
+    },
+    Shape {
+        tensor: String,
+        shard: String,
+        expected: Vec<u64>,
+        found: Vec<u64>,
+        more: u64,
+    },
+    Dtype {
+        tensor: String,
+        shard: String,
+        found: &'static str,
+    },
+    MixedExperts {
+        layer: u64,
+        part: &'static str,
+        first: &'static str,
+        other: &'static str,
+        tensor: String,
+    },
+    BothForms {
+        layer: u64,
+        fused: String,
+        single: String,
+    },
+    HeadDiffers {
+        embedding: String,
+        head: String,
+        reason: String,
+    },
+    Recipe {
+        role: String,
+        reason: String,
+    },
 }
 
 impl fmt::Display for Problem {
@@ -57,24 +152,45 @@ impl fmt::Display for Problem {
                 "several weight files and no index that says which belong together: {}",
                 files.join(", ")
             ),
-            Self::MissingShard { index, file, tensors } => write!(
+            Self::MissingShard {
+                index,
+                file,
+                tensors,
+            } => write!(
                 f,
                 "{file} is missing: {index} places {tensors} {} in it",
                 plural(*tensors, "tensor")
             ),
-            Self::StaleIndex { index, named, absent, unnamed } => write!(
+            Self::StaleIndex {
+                index,
+                named,
+                absent,
+                unnamed,
+            } => write!(
                 f,
                 "{index} looks stale: {absent} of the {named} shards it names are absent, while it does not name {}",
                 unnamed.join(", ")
             ),
-            Self::AbsentTensor { index, tensor, shard, holder } => {
-                write!(f, "{index} places {tensor} in {shard}, which does not hold it")?;
+            Self::AbsentTensor {
+                index,
+                tensor,
+                shard,
+                holder,
+            } => {
+                write!(
+                    f,
+                    "{index} places {tensor} in {shard}, which does not hold it"
+                )?;
                 match holder {
                     Some(holder) => write!(f, " ({holder} does)"),
                     None => Ok(()),
                 }
             }
-            Self::OmittedTensors { index, shard, tensors } => write!(
+            Self::OmittedTensors {
+                index,
+                shard,
+                tensors,
+            } => write!(
                 f,
                 "{shard} holds {} that the index {index} omits: {}",
                 counted(tensors, "tensor"),
@@ -86,7 +202,11 @@ impl fmt::Display for Problem {
                 counted(tensors, "tensor"),
                 list(tensors)
             ),
-            Self::StoredTwice { tensor, first, second } => {
+            Self::StoredTwice {
+                tensor,
+                first,
+                second,
+            } => {
                 write!(f, "{tensor} is stored twice, in {first} and in {second}")
             }
             Self::MissingFile { file, need } => write!(f, "{file} is missing: {need}"),
@@ -97,7 +217,11 @@ impl fmt::Display for Problem {
                 }
                 write!(f, " (known: {})", known.join(", "))
             }
-            Self::Setting { key, expected, found } => {
+            Self::Setting {
+                key,
+                expected,
+                found,
+            } => {
                 write!(f, "{key}: expected {expected}, found {found}")
             }
             Self::Quantised { scheme, evidence } => write!(
@@ -135,26 +259,53 @@ impl fmt::Display for Problem {
                 f,
                 "tensor names begin with `{found}` where `{expected}` is expected: extract the language model, or merge the adapter, first"
             ),
-            Self::Shape { tensor, shard, expected, found, more } => {
-                write!(f, "{tensor} has the shape {found:?} in {shard}, config.json asks for {expected:?}")?;
+            Self::Shape {
+                tensor,
+                shard,
+                expected,
+                found,
+                more,
+            } => {
+                write!(
+                    f,
+                    "{tensor} has the shape {found:?} in {shard}, config.json asks for {expected:?}"
+                )?;
                 if *more > 0 {
                     write!(f, "; the same for {more} more of its kind")?;
                 }
                 Ok(())
             }
-            Self::Dtype { tensor, shard, found } => write!(
+            Self::Dtype {
+                tensor,
+                shard,
+                found,
+            } => write!(
                 f,
                 "{tensor} is stored as {found} in {shard}; weights must be F32, F16 or BF16"
             ),
-            Self::MixedExperts { layer, part, first, other, tensor } => write!(
+            Self::MixedExperts {
+                layer,
+                part,
+                first,
+                other,
+                tensor,
+            } => write!(
                 f,
                 "the {part} matrices of layer {layer}'s experts differ in dtype: expert 0 has {first}, {tensor} has {other}"
             ),
-            Self::BothForms { layer, fused, single } => write!(
+            Self::BothForms {
+                layer,
+                fused,
+                single,
+            } => write!(
                 f,
                 "layer {layer} has its experts twice, fused ({fused}) and single ({single})"
             ),
-            Self::HeadDiffers { embedding, head, reason } => write!(
+            Self::HeadDiffers {
+                embedding,
+                head,
+                reason,
+            } => write!(
                 f,
                 "config.json ties the output layer to the embedding, but {head} differs from {embedding}: {reason}"
             ),
@@ -165,7 +316,11 @@ impl fmt::Display for Problem {
 
 /// `tensor` or `tensors`.
 pub(crate) fn plural(count: u64, word: &str) -> String {
-    if count == 1 { word.to_owned() } else { format!("{word}s") }
+    if count == 1 {
+        word.to_owned()
+    } else {
+        format!("{word}s")
+    }
 }
 
 fn counted(items: &[String], word: &str) -> String {

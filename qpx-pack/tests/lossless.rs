@@ -7,7 +7,12 @@ use qpx_format::{Bundle, Role, manifest::Became};
 use qpx_pack::{Request, Silent};
 use std::{collections::BTreeMap, fs};
 
-const FIXTURES: &[&str] = &["tiny-coder", "oracle/llama", "oracle/qwen3", "oracle/qwen3_moe"];
+const FIXTURES: &[&str] = &[
+    "tiny-coder",
+    "oracle/llama",
+    "oracle/qwen3",
+    "oracle/qwen3_moe",
+];
 
 #[test]
 fn every_tensor_comes_back() {
@@ -38,16 +43,27 @@ fn every_tensor_comes_back() {
             let bytes = fs::read(&path).unwrap();
             let shard = safetensors::SafeTensors::deserialize(&bytes).unwrap();
             for (tensor, view) in shard.tensors() {
-                let extent = by_source.get(&tensor).unwrap_or_else(|| panic!("{name}: {tensor} is not in the bundle"));
+                let extent = by_source
+                    .get(&tensor)
+                    .unwrap_or_else(|| panic!("{name}: {tensor} is not in the bundle"));
                 let mut stored = vec![0; usize::try_from(extent.length).unwrap()];
                 bundle.read_verified(extent, &mut stored).unwrap();
                 assert_eq!(stored, view.data(), "{name}: {tensor}");
                 let shape: Vec<_> = view.shape().iter().map(|d| *d as u64).collect();
                 assert_eq!(extent.shape, shape, "{name}: {tensor}");
-                assert_eq!(bundle.source_digest(extent), *blake3::hash(view.data()).as_bytes(), "{name}: {tensor}");
+                assert_eq!(
+                    bundle.source_digest(extent),
+                    *blake3::hash(view.data()).as_bytes(),
+                    "{name}: {tensor}"
+                );
                 seen += 1;
             }
-            let header = bundle.manifest().checked.attached.iter().find(|a| a.name == format!("source/{file}.header"));
+            let header = bundle
+                .manifest()
+                .checked
+                .attached
+                .iter()
+                .find(|a| a.name == format!("source/{file}.header"));
             let header = bundle.attached(header.unwrap()).unwrap();
             assert_eq!(header, bytes[..header.len()], "{name}: {file}");
         }
@@ -73,7 +89,12 @@ fn what_travels_is_listed_with_its_digest() {
         assert_eq!(file.size, bytes.len() as u64);
         match file.became {
             Became::LeftOut => assert_eq!(file.sha256, None, "{}", file.name),
-            _ => assert_eq!(file.sha256.as_deref(), Some(common::sha256(&bytes).as_str()), "{}", file.name),
+            _ => assert_eq!(
+                file.sha256.as_deref(),
+                Some(common::sha256(&bytes).as_str()),
+                "{}",
+                file.name
+            ),
         }
     }
     let became = |name: &str| files.iter().find(|f| f.name == name).unwrap().became;
@@ -81,13 +102,26 @@ fn what_travels_is_listed_with_its_digest() {
     assert_eq!(became("tokenizer.json"), Became::Attached);
     assert_eq!(became("model.safetensors.index.json"), Became::Attached);
     assert_eq!(became("model-00002-of-00002.safetensors"), Became::Weights);
-    assert_eq!(bundle.manifest().claimed.licence.as_deref(), Some("apache-2.0"));
+    assert_eq!(
+        bundle.manifest().claimed.licence.as_deref(),
+        Some("apache-2.0")
+    );
     let attached = |name: &str| {
-        let entry = bundle.manifest().checked.attached.iter().find(|a| a.name == name).unwrap();
+        let entry = bundle
+            .manifest()
+            .checked
+            .attached
+            .iter()
+            .find(|a| a.name == name)
+            .unwrap();
         bundle.attached(entry).unwrap()
     };
     for name in ["tokenizer.json", "config.json", "README.md"] {
-        assert_eq!(attached(name), fs::read(fixture("tiny-coder").join(name)).unwrap(), "{name}");
+        assert_eq!(
+            attached(name),
+            fs::read(fixture("tiny-coder").join(name)).unwrap(),
+            "{name}"
+        );
     }
 }
 
@@ -109,7 +143,10 @@ fn weights_are_counted_by_hand() {
     assert_eq!(packed.plan.source_tensors, 423);
     let bundle = Bundle::open(&output).unwrap();
     let census = &bundle.manifest().checked.census["bf16"];
-    assert_eq!((census.tensors, census.weights, census.bytes), (423, total, 2 * total));
+    assert_eq!(
+        (census.tensors, census.weights, census.bytes),
+        (423, total, 2 * total)
+    );
 }
 
 #[test]
@@ -119,7 +156,10 @@ fn a_tied_head_is_an_alias() {
     pack_to("oracle/llama", &output, "lossless");
     let bundle = Bundle::open(&output).unwrap();
     let alias = &bundle.manifest().checked.aliases[0];
-    assert_eq!((alias.role.as_str(), alias.of.as_str()), ("output", "embedding"));
+    assert_eq!(
+        (alias.role.as_str(), alias.of.as_str()),
+        ("output", "embedding")
+    );
     assert_eq!(alias.source, None);
     assert_eq!(bundle.manifest().checked.architecture["tied_output"], true);
 }

@@ -1,31 +1,41 @@
 //! What all qpx programs say alike: exit codes, errors, progress, `--json`.
+//!
+//! A program's `main` parses arguments, calls its library, and ends with [`finish`]:
+//!
+//! ```no_run
+//! use qpx_console::{Exit, Report, finish};
+//!
+//! struct Length(u64);
+//!
+//! impl Report for Length {
+//!     fn text(&self) -> String {
+//!         format!("{}\n", qpx_console::exact(self.0))
+//!     }
+//!     fn json(&self) -> serde_json::Value {
+//!         serde_json::json!({ "bytes": self.0 })
+//!     }
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     let bundle = qpx_format::Bundle::open("coder.qpx".as_ref());
+//!     finish(bundle.map(|b| Length(b.content_length())), false)
+//! }
+//! ```
+//!
+//! It prints nothing on its own, and knows nothing of what the programs do.
 
-/// Exit codes of all programs. SPEC: the README's table is generated from this list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Exit {
-    /// Done; for a check: intact, exact.
-    Success = 0,
-    /// The work could not be done (input or output error, not enough memory).
-    Failure = 1,
-    /// The command line is wrong.
-    Usage = 2,
-    /// The checkpoint is unfit: broken, incomplete, contradictory, or of an unknown family.
-    BadSource = 3,
-    /// The output exists, is an input, or is being written by another process.
-    OutputRefused = 4,
-    /// Verified: bytes differ from what was sealed.
-    Altered = 10,
-    /// Verified: the file ends too early.
-    CutShort = 11,
-    /// The file is no bundle.
-    NotABundle = 12,
-    /// The file needs a newer reader.
-    Newer = 13,
-    /// The bundle is intact and fails a demand of the command line (`--expect-id`).
-    RefusedByPolicy = 14,
-    /// The decode proof differs from what was recorded.
-    ProofDiffers = 15,
-    /// There is no proof to compare with.
-    NoProof = 16,
-}
+mod exit;
+mod failure;
+pub mod print;
+mod progress;
+mod report;
+mod words;
+
+pub use exit::{Exit, Meaning};
+pub use failure::{
+    Failure, colour_wanted, error_json, error_text, exit_json, exit_of, harmless, tell_error,
+};
+pub use print::{OutputLost, Reader};
+pub use progress::{Bar, Lines, Progress, Silent, progress};
+pub use report::{Report, finish, finish_plain};
+pub use words::{count, counted, exact, grouped, hex, size};

@@ -171,3 +171,6 @@ pub fn fill(writer: &Writer) -> Result<(), qpx_format::Error> {
     }
     Ok(())
 }
+
+pub mod cases;
+pub mod raw;

@@ -8,7 +8,7 @@
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "aarch64", test))]
 pub(crate) mod neon;
 pub(crate) mod scalar;
 
@@ -61,10 +61,10 @@ pub trait Simd: Copy + Send + Sync {
     fn smaller(self, a: Self::F, b: Self::F) -> Self::F;
     /// 2^k for lanes 1.5 · 2²³ + k, −127 < k < 128.
     fn power_of_two(self, shifted: Self::F) -> Self::F;
-    /// The sum over lanes by the fixed tree: s[i] += s[i+8], s[i] += s[i+4], s[i] += s[i+2], s[0] + s[1].
+    /// The sum over lanes by the fixed tree: `s[i] += s[i+8]`, `s[i] += s[i+4]`, `s[i] += s[i+2]`, `s[0] + s[1]`.
     fn sum(self, v: Self::F) -> f32;
 
-    /// `(a[j] >> from_a) & mask` for j in 0..32, then `(b[j] >> from_b) & mask`.
+    /// `(a[j] >> from_a) & mask` for j in 0..32, then `(b[j] >> from_b) & mask`; `mask << from` stays within eight bits.
     fn fields(self, a: &[u8; 32], from_a: u8, b: &[u8; 32], from_b: u8, mask: u8) -> Self::Codes;
     /// The low four bits of `a`'s bytes, then the high ones, then `b`'s.
     fn nibbles(self, a: &[u8; 16], b: &[u8; 16]) -> Self::Codes;
@@ -72,7 +72,7 @@ pub trait Simd: Copy + Send + Sync {
     fn where_set(self, bits: u64, value: i8) -> Self::Codes;
     /// `low | high << shift` in each byte; no bit of `high` may leave its byte.
     fn join(self, low: Self::Codes, high: Self::Codes, shift: u8) -> Self::Codes;
-    /// Lane c is Σ w[j]·a[j] over the four columns j = 4c..4c+4, exact; `w` has no negative value, `a` no −128.
+    /// Lane c is `Σ w[j] · a[j]` over the four columns j = 4c..4c+4, exact; `w` has no negative value, `a` no −128.
     fn quads(self, w: Self::Codes, a: &[i8; 64]) -> Self::F;
     /// The same for any `w`.
     fn quads_signed(self, w: Self::Codes, a: &[i8; 64]) -> Self::F;
@@ -154,3 +154,6 @@ impl Level {
         panic!("this machine has no {self}: check `Level::is_available` first")
     }
 }
+
+#[cfg(test)]
+mod tests;

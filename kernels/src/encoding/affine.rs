@@ -30,6 +30,7 @@ pub(super) fn sums<const L: usize, const W: usize, const PADDED: bool>(
     by: &Lanes<L>,
     plus: &Lanes<L>,
 ) -> Sums<L> {
+    let (by, plus) = (apart(by), apart(plus));
     let (mut sq, mut sqq, mut sqx) = ([0.0; L], [0.0; L], [0.0; L]);
     for i in 0..W {
         let x = &tile.x[i];
@@ -42,9 +43,9 @@ pub(super) fn sums<const L: usize, const W: usize, const PADDED: bool>(
         }
     }
     Sums {
-        q: sq,
-        qq: sqq,
-        qx: sqx,
+        q: apart(&sq),
+        qq: apart(&sqq),
+        qx: apart(&sqx),
     }
 }
 
@@ -161,44 +162,44 @@ pub(super) fn fit_plain<const PADDED: bool>(
     (steps.map(|s| s.half), offsets.map(|o| o.half), numbers)
 }
 
-/// Starting grids for numbers of 4 bits and sub-blocks of 32 (`tools/choose_grids.py`).
+/// Starting grids for numbers of 4 bits and sub-blocks of 32 (`tools/choose_grids.py 15 32 12`).
 pub(super) const GRIDS_15: &[(f32, f32)] = &[
-    (1.0, 0.5),
+    (0.5, 0.25),
     (0.5, 0.5),
-    (0.25, -0.25),
+    (1.0, 0.25),
+    (0.25, 0.5),
+    (0.0, 0.0),
+    (-2.0, -1.0),
+    (0.0, -0.25),
+    (-0.75, -0.75),
     (-0.75, -1.0),
     (0.25, 0.0),
     (0.25, 0.25),
-    (0.5, 0.0),
-    (0.25, 0.5),
-    (-0.75, -0.75),
-    (0.0, 0.0),
-    (-2.0, -1.0),
-    (-0.25, 0.0),
+    (0.25, -0.25),
 ];
 
-/// The same for 5 bits.
+/// The same for 5 bits (`31 32 9`).
 pub(super) const GRIDS_31: &[(f32, f32)] = &[
-    (0.0, 0.0),
-    (-1.0, -1.0),
-    (0.5, 0.0),
-    (0.5, 0.5),
-    (-0.5, -1.0),
-    (-0.5, -0.5),
-    (-1.5, -1.0),
-    (1.0, 0.5),
-    (0.0, 0.5),
+    (0.15, 0.0),
+    (0.4, 0.5),
+    (0.4, 0.0),
+    (0.15, -0.25),
+    (0.15, 0.25),
+    (-1.6, -0.75),
+    (-0.85, -1.0),
+    (-0.1, 0.0),
+    (-0.85, -0.75),
 ];
 
-/// The same for 2 bits and sub-blocks of 16.
+/// The same for 2 bits and sub-blocks of 16 (`3 16 9`).
 pub(super) const GRIDS_3: &[(f32, f32)] = &[
-    (0.7, 0.25),
-    (0.7, 0.0),
-    (0.45, 0.5),
-    (-0.05, 0.0),
-    (0.45, 0.0),
-    (0.7, 0.5),
-    (0.7, 0.75),
     (0.95, 0.5),
     (-0.55, -0.75),
+    (0.45, 0.5),
+    (0.45, 0.25),
+    (0.95, 0.25),
+    (0.7, 0.5),
+    (0.2, 0.0),
+    (0.7, 0.0),
+    (0.7, 0.75),
 ];

@@ -1,6 +1,6 @@
 //! `q2_k`: 256 values in 84 bytes; 16 sub-blocks of 16 with a 4-bit scale and minimum each, numbers of 2 bits.
 //!
-//! Layout as GGML publishes it: `scales` [16] (scale in the low half, minimum in the high half), `quants` [64], `d`, `dmin`
+//! Layout as GGML publishes it: `scales[16]` (scale in the low half, minimum in the high half), `quants[64]`, `d`, `dmin`
 //! binary16. In half h (128 values), value `128h + 32s + l` (l < 32) is bits 2s and 2s+1 of `quants[32h + l]`.
 //! Value i of sub-block j is `(d · scale[j]) · q[i] - (dmin · minimum[j])`.
 

@@ -1,6 +1,6 @@
 //! `q3_k`: 256 values in 110 bytes; 16 sub-blocks of 16 with a signed 6-bit scale each, numbers of 3 bits.
 //!
-//! Layout as GGML publishes it: `high` [32], `quants` [64], `scales` [12], `d` binary16. In half h (128 values), the low two
+//! Layout as GGML publishes it: `high[32]`, `quants[64]`, `scales[12]`, `d` binary16. In half h (128 values), the low two
 //! bits of value `128h + 32s + l` (l < 32) are bits 2s and 2s+1 of `quants[32h + l]`; bit b of `high[l]` belongs to value
 //! `32b + l`, and where it is 0 the number is 4 less. Of scale j the low four bits are nibble j / 8 of `scales[j % 8]`, the upper
 //! two are bits 2(j / 4) and 2(j / 4) + 1 of `scales[8 + j % 4]`; the scale is the six bits less 32.

@@ -1,6 +1,6 @@
 //! `q4_k`: 256 values in 144 bytes; 8 sub-blocks of 32 with a 6-bit scale and minimum each, numbers of 4 bits.
 //!
-//! Layout as GGML publishes it: `d`, `dmin` binary16, `scales` [12] (packed as [`scales6`] says), `quants` [128]. Byte
+//! Layout as GGML publishes it: `d`, `dmin` binary16, `scales[12]` (packed as [`scales6`] says), `quants[128]`. Byte
 //! `32g + l` (l < 32) holds value `64g + l` in its low half and value `64g + 32 + l` in its high half.
 //! Value i of sub-block j is `(d · scale[j]) · q[i] - (dmin · minimum[j])`.
 

@@ -1,6 +1,6 @@
 //! `q5_k`: 256 values in 176 bytes; 8 sub-blocks of 32 with a 6-bit scale and minimum each, numbers of 5 bits.
 //!
-//! Layout as GGML publishes it: `d`, `dmin` binary16, `scales` [12] (packed as [`scales6`] says), `high` [32], `quants` [128].
+//! Layout as GGML publishes it: `d`, `dmin` binary16, `scales[12]` (packed as [`scales6`] says), `high[32]`, `quants[128]`.
 //! Byte `32g + l` (l < 32) of `quants` holds the low four bits of value `64g + l` in its low half and those of value `64g + 32 + l`
 //! in its high half; bit j of `high[l]` is the fifth bit of value `32j + l`.
 //! Value i of sub-block j is `(d · scale[j]) · q[i] - (dmin · minimum[j])`.

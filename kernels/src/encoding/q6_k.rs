@@ -1,6 +1,6 @@
 //! `q6_k`: 256 values in 210 bytes; 16 sub-blocks of 16 with a signed 8-bit scale each, numbers of 6 bits.
 //!
-//! Layout as GGML publishes it: `low` [128], `high` [64], `scales` i8 [16], `d` binary16. In half h (128 values), the low four
+//! Layout as GGML publishes it: `low[128]`, `high[64]`, `scales[16]` signed, `d` binary16. In half h (128 values), the low four
 //! bits of value `128h + 64n + l` (l < 64) are nibble n of `low[64h + l]`; the upper two bits of value `128h + 32s + l` (l < 32)
 //! are bits 2s and 2s+1 of `high[32h + l]`; the number is the six bits less 32. Value i is `(d · scales[i / 16]) · q[i]`.
 

@@ -1,6 +1,6 @@
 //! `q8_0`: 32 values in 34 bytes; a scale and 32 signed bytes.
 //!
-//! Layout as GGML publishes it: `d` binary16, then `q` i8 [32]. Value i is `q[i] · d`.
+//! Layout as GGML publishes it: `d` binary16, then `q[32]` signed. Value i is `q[i] · d`.
 
 use super::Encoding;
 use super::block::{each_block, f16_at};

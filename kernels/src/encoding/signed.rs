@@ -39,6 +39,7 @@ fn sums<const L: usize, const W: usize>(
     (low, high): (f32, f32),
     by: &Lanes<L>,
 ) -> Sums<L> {
+    let by = apart(by);
     let (mut sqq, mut sqx) = ([0.0; L], [0.0; L]);
     for x in &tile.x {
         for l in 0..L {
@@ -48,7 +49,10 @@ fn sums<const L: usize, const W: usize>(
             sqx[l] += q * x[l];
         }
     }
-    Sums { qq: sqq, qx: sqx }
+    Sums {
+        qq: apart(&sqq),
+        qx: apart(&sqx),
+    }
 }
 
 /// The best step found for each sub-block.

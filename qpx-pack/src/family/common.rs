@@ -49,18 +49,27 @@ impl Common {
             Some(dim) => dim,
             None if hidden_size.is_multiple_of(attention_heads) => hidden_size / attention_heads,
             None => {
-                let expected = format!("a multiple of num_attention_heads ({attention_heads}), or a head_dim");
+                let expected =
+                    format!("a multiple of num_attention_heads ({attention_heads}), or a head_dim");
                 fields.problem("hidden_size", &expected, hidden_size.to_string());
                 return None;
             }
         };
         if !head_dim.is_multiple_of(2) {
-            fields.problem("head_dim", "an even number, since rotation works on pairs", head_dim.to_string());
+            fields.problem(
+                "head_dim",
+                "an even number, since rotation works on pairs",
+                head_dim.to_string(),
+            );
         }
         let key_value_heads = key_value_heads.unwrap_or(attention_heads);
         if !attention_heads.is_multiple_of(key_value_heads) {
             let expected = format!("a divisor of num_attention_heads ({attention_heads})");
-            fields.problem("num_key_value_heads", &expected, key_value_heads.to_string());
+            fields.problem(
+                "num_key_value_heads",
+                &expected,
+                key_value_heads.to_string(),
+            );
         }
         Some(Self {
             hidden_size,
@@ -104,7 +113,9 @@ impl Common {
 }
 
 fn check_class(fields: &mut Fields<'_>, class: &str) {
-    let Some(value) = fields.get("architectures") else { return };
+    let Some(value) = fields.get("architectures") else {
+        return;
+    };
     let named = value
         .as_array()
         .is_some_and(|list| list.iter().any(|item| item.as_str() == Some(class)));
@@ -146,7 +157,9 @@ const FOREIGN: &[(&str, f64)] = &[
 
 fn check_foreign(fields: &mut Fields<'_>) {
     for (key, none) in FOREIGN {
-        let Some(value) = fields.get(key) else { continue };
+        let Some(value) = fields.get(key) else {
+            continue;
+        };
         let neutral = matches!(value, Value::Bool(false)) || value.as_f64() == Some(*none);
         if !neutral {
             fields.wrong(key, "nothing, since this family has no such setting", value);
@@ -177,7 +190,11 @@ fn rope(fields: &mut Fields<'_>, default_theta: Option<f64>) -> Option<Value> {
     let (new, old) = (fields.get("rope_parameters"), fields.get("rope_scaling"));
     let key = match (new, old) {
         (Some(new), Some(old)) if new != old => {
-            fields.wrong("rope_scaling", "the same as rope_parameters, or nothing", old);
+            fields.wrong(
+                "rope_scaling",
+                "the same as rope_parameters, or nothing",
+                old,
+            );
             return None;
         }
         (Some(_), _) => "rope_parameters",
@@ -196,7 +213,12 @@ fn rope(fields: &mut Fields<'_>, default_theta: Option<f64>) -> Option<Value> {
     Some(Value::Object(scaling))
 }
 
-fn theta(fields: &mut Fields<'_>, outer: Option<f64>, inner: Option<f64>, default: Option<f64>) -> Option<f64> {
+fn theta(
+    fields: &mut Fields<'_>,
+    outer: Option<f64>,
+    inner: Option<f64>,
+    default: Option<f64>,
+) -> Option<f64> {
     match (outer, inner) {
         (Some(outer), Some(inner)) if outer != inner => {
             let expected = format!("{inner}, as in rope_parameters");
@@ -223,7 +245,11 @@ fn scaling(inner: &mut Fields<'_>) -> Option<(Option<f64>, Map<String, Value>)> 
         }
         [Some(kind), _] | [None, Some(kind)] => kind,
         [None, None] => {
-            inner.problem("rope_type", "\"default\" or \"llama3\"", "nothing".to_owned());
+            inner.problem(
+                "rope_type",
+                "\"default\" or \"llama3\"",
+                "nothing".to_owned(),
+            );
             return None;
         }
     };
@@ -265,17 +291,32 @@ fn scaling(inner: &mut Fields<'_>) -> Option<(Option<f64>, Map<String, Value>)> 
         if let (Some(low), Some(high)) = (map.get("low_frequency"), map.get("high_frequency"))
             && low.as_f64() >= high.as_f64()
         {
-            inner.problem("high_freq_factor", &format!("more than low_freq_factor ({low})"), high.to_string());
+            inner.problem(
+                "high_freq_factor",
+                &format!("more than low_freq_factor ({low})"),
+                high.to_string(),
+            );
             whole = false;
         }
     }
-    let unknown: Vec<_> = inner.keys().filter(|k| !known.contains(&k.as_str())).cloned().collect();
+    let unknown: Vec<_> = inner
+        .keys()
+        .filter(|k| !known.contains(&k.as_str()))
+        .cloned()
+        .collect();
     for key in unknown {
         let value = inner.get(&key).cloned().unwrap_or_default();
-        inner.wrong(&key, "nothing, since this kind of rotation has no such setting", &value);
+        inner.wrong(
+            &key,
+            "nothing, since this kind of rotation has no such setting",
+            &value,
+        );
         whole = false;
     }
-    if let Some(value) = inner.get("partial_rotary_factor").filter(|v| v.as_f64() != Some(1.0)) {
+    if let Some(value) = inner
+        .get("partial_rotary_factor")
+        .filter(|v| v.as_f64() != Some(1.0))
+    {
         inner.wrong("partial_rotary_factor", "1", value);
         whole = false;
     }
@@ -306,25 +347,36 @@ pub(crate) fn window(fields: &mut Fields<'_>, layers: u64, first_sliding: u64) -
             match kinds.flatten() {
                 Some(kinds) if kinds.len() as u64 == layers => kinds,
                 _ => {
-                    let expected = format!("{layers} times \"full_attention\" or \"sliding_attention\"");
+                    let expected =
+                        format!("{layers} times \"full_attention\" or \"sliding_attention\"");
                     fields.wrong("layer_types", &expected, value);
                     return None;
                 }
             }
         }
-        None => (0..layers).map(|layer| on && length.is_some() && layer >= first_sliding).collect(),
+        None => (0..layers)
+            .map(|layer| on && length.is_some() && layer >= first_sliding)
+            .collect(),
     };
     let count = sliding.iter().filter(|s| **s).count() as u64;
     match (count, length) {
         (0, _) => Some(Value::Null),
         (n, Some(length)) if n == layers => Some(json!(length)),
         (_, None) => {
-            fields.problem("sliding_window", "a whole number, since layers slide", "nothing".to_owned());
+            fields.problem(
+                "sliding_window",
+                "a whole number, since layers slide",
+                "nothing".to_owned(),
+            );
             None
         }
         (n, Some(_)) => {
             let found = format!("{n} of {layers} sliding");
-            fields.problem("layer_types", "all layers of one kind (a mixture is not supported yet)", found);
+            fields.problem(
+                "layer_types",
+                "all layers of one kind (a mixture is not supported yet)",
+                found,
+            );
             None
         }
     }

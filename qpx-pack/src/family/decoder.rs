@@ -13,7 +13,9 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) fn new() -> Self {
-        Self { tensors: Vec::new() }
+        Self {
+            tensors: Vec::new(),
+        }
     }
 
     fn add(&mut self, name: String, role: String, shape: &[u64], segment: SegmentKind) {
@@ -36,27 +38,81 @@ impl List {
     }
 
     /// A matrix of layer `layer` and, where it has one, its bias.
-    pub(crate) fn linear(&mut self, layer: u64, name: &str, role: &str, shape: [u64; 2], bias: bool) {
+    pub(crate) fn linear(
+        &mut self,
+        layer: u64,
+        name: &str,
+        role: &str,
+        shape: [u64; 2],
+        bias: bool,
+    ) {
         self.layer(layer, &format!("{name}.weight"), role, &shape);
         if bias {
-            self.layer(layer, &format!("{name}.bias"), &format!("{role}.bias"), &shape[..1]);
+            self.layer(
+                layer,
+                &format!("{name}.bias"),
+                &format!("{role}.bias"),
+                &shape[..1],
+            );
         }
     }
 
     /// Attention with its norm; `head_norms` are norms of queries and keys per head.
     pub(crate) fn attention(&mut self, layer: u64, c: &Common, head_norms: bool) {
         let (hidden, bias) = (c.hidden_size, c.attention_bias);
-        let (queries, keys) = (c.attention_heads * c.head_dim, c.key_value_heads * c.head_dim);
+        let (queries, keys) = (
+            c.attention_heads * c.head_dim,
+            c.key_value_heads * c.head_dim,
+        );
         self.layer(layer, "input_layernorm.weight", "attention.norm", &[hidden]);
-        self.linear(layer, "self_attn.q_proj", "attention.query", [queries, hidden], bias);
-        self.linear(layer, "self_attn.k_proj", "attention.key", [keys, hidden], bias);
-        self.linear(layer, "self_attn.v_proj", "attention.value", [keys, hidden], bias);
+        self.linear(
+            layer,
+            "self_attn.q_proj",
+            "attention.query",
+            [queries, hidden],
+            bias,
+        );
+        self.linear(
+            layer,
+            "self_attn.k_proj",
+            "attention.key",
+            [keys, hidden],
+            bias,
+        );
+        self.linear(
+            layer,
+            "self_attn.v_proj",
+            "attention.value",
+            [keys, hidden],
+            bias,
+        );
         if head_norms {
-            self.layer(layer, "self_attn.q_norm.weight", "attention.query_norm", &[c.head_dim]);
-            self.layer(layer, "self_attn.k_norm.weight", "attention.key_norm", &[c.head_dim]);
+            self.layer(
+                layer,
+                "self_attn.q_norm.weight",
+                "attention.query_norm",
+                &[c.head_dim],
+            );
+            self.layer(
+                layer,
+                "self_attn.k_norm.weight",
+                "attention.key_norm",
+                &[c.head_dim],
+            );
         }
-        self.linear(layer, "self_attn.o_proj", "attention.output", [hidden, queries], bias);
-        self.layer(layer, "post_attention_layernorm.weight", "mlp.norm", &[hidden]);
+        self.linear(
+            layer,
+            "self_attn.o_proj",
+            "attention.output",
+            [hidden, queries],
+            bias,
+        );
+        self.layer(
+            layer,
+            "post_attention_layernorm.weight",
+            "mlp.norm",
+            &[hidden],
+        );
     }
 
     /// A dense feed-forward block.
@@ -69,8 +125,23 @@ impl List {
     /// What stands around the layers.
     pub(crate) fn ends(&mut self, c: &Common) {
         let rows = [c.vocabulary, c.hidden_size];
-        self.add("model.norm.weight".to_owned(), "norm".to_owned(), &rows[1..], SegmentKind::Core);
-        self.add("model.embed_tokens.weight".to_owned(), "embedding".to_owned(), &rows, SegmentKind::Head);
-        self.add("lm_head.weight".to_owned(), "output".to_owned(), &rows, SegmentKind::Head);
+        self.add(
+            "model.norm.weight".to_owned(),
+            "norm".to_owned(),
+            &rows[1..],
+            SegmentKind::Core,
+        );
+        self.add(
+            "model.embed_tokens.weight".to_owned(),
+            "embedding".to_owned(),
+            &rows,
+            SegmentKind::Head,
+        );
+        self.add(
+            "lm_head.weight".to_owned(),
+            "output".to_owned(),
+            &rows,
+            SegmentKind::Head,
+        );
     }
 }

@@ -12,7 +12,10 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn new(config: &'a Map<String, Value>, generation: Option<&'a Map<String, Value>>) -> Self {
+    pub(crate) fn new(
+        config: &'a Map<String, Value>,
+        generation: Option<&'a Map<String, Value>>,
+    ) -> Self {
         Self {
             map: config,
             generation,
@@ -40,14 +43,19 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn absorb(&mut self, nested: Fields<'_>) {
         let prefix = self.prefix;
-        self.problems.extend(nested.problems.into_iter().map(|problem| match problem {
-            Problem::Setting { key, expected, found } => Problem::Setting {
-                key: format!("{prefix}: {key}"),
-                expected,
-                found,
-            },
-            other => other,
-        }));
+        self.problems
+            .extend(nested.problems.into_iter().map(|problem| match problem {
+                Problem::Setting {
+                    key,
+                    expected,
+                    found,
+                } => Problem::Setting {
+                    key: format!("{prefix}: {key}"),
+                    expected,
+                    found,
+                },
+                other => other,
+            }));
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
@@ -76,7 +84,11 @@ impl<'a> Fields<'a> {
     pub(crate) fn count(&mut self, key: &str, most: u64) -> Option<u64> {
         let found = self.count_if(key, most);
         if found.is_none() && self.get(key).is_none() {
-            self.problem(key, &format!("a whole number from 1 to {most}"), "nothing".to_owned());
+            self.problem(
+                key,
+                &format!("a whole number from 1 to {most}"),
+                "nothing".to_owned(),
+            );
         }
         found
     }
@@ -109,7 +121,9 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn flag_or(&mut self, key: &str, default: bool) -> bool {
-        let Some(value) = self.get(key) else { return default };
+        let Some(value) = self.get(key) else {
+            return default;
+        };
         value.as_bool().unwrap_or_else(|| {
             self.wrong(key, "true or false", value);
             default
@@ -118,7 +132,9 @@ impl<'a> Fields<'a> {
 
     /// Whole numbers in a list; absent is empty.
     pub(crate) fn numbers(&mut self, key: &str) -> Vec<u64> {
-        let Some(value) = self.get(key) else { return Vec::new() };
+        let Some(value) = self.get(key) else {
+            return Vec::new();
+        };
         let numbers = value
             .as_array()
             .and_then(|list| list.iter().map(Value::as_u64).collect());
@@ -131,9 +147,15 @@ impl<'a> Fields<'a> {
     /// The ids that end a generation: the union of both configuration files, this one's first.
     pub(crate) fn end_tokens(&mut self) -> Vec<u64> {
         let mut ids = Vec::new();
-        let sources = [(Some(self.map), "config.json"), (self.generation, "generation_config.json")];
+        let sources = [
+            (Some(self.map), "config.json"),
+            (self.generation, "generation_config.json"),
+        ];
         for (map, file) in sources {
-            let Some(value) = map.and_then(|m| m.get("eos_token_id")).filter(|v| !v.is_null()) else {
+            let Some(value) = map
+                .and_then(|m| m.get("eos_token_id"))
+                .filter(|v| !v.is_null())
+            else {
                 continue;
             };
             let found: Option<Vec<u64>> = match value {

@@ -20,7 +20,11 @@ fn resolve(fields: &mut Fields<'_>) -> Option<Form> {
     let mlp_bias = fields.flag_or("mlp_bias", false);
     // The class has no window. A file that sets one was derived from a network that has.
     if let Some(value) = fields.get("sliding_window") {
-        fields.wrong("sliding_window", "nothing, since this family has none", value);
+        fields.wrong(
+            "sliding_window",
+            "nothing, since this family has none",
+            value,
+        );
     }
     let (c, inner) = (common?, inner?);
     let mut list = List::new();

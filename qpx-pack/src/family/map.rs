@@ -91,7 +91,11 @@ struct Finder<'a, 'b> {
 }
 
 impl<'a, 'b> Finder<'a, 'b> {
-    fn new(checkpoint: &'a Checkpoint, notes: &'b mut Vec<Note>, problems: &'b mut Vec<Problem>) -> Self {
+    fn new(
+        checkpoint: &'a Checkpoint,
+        notes: &'b mut Vec<Note>,
+        problems: &'b mut Vec<Problem>,
+    ) -> Self {
         // A tensor stored twice was reported when index and headers were compared.
         let free = Checkpoint::tensors(&checkpoint.shards, &mut Vec::new());
         let mut copies = BTreeMap::new();
@@ -126,7 +130,9 @@ impl<'a, 'b> Finder<'a, 'b> {
         match found {
             Some("") => {
                 self.prefix.clear();
-                self.notes.push(Note::Prefix { found: String::new() });
+                self.notes.push(Note::Prefix {
+                    found: String::new(),
+                });
             }
             Some("model.") | None => {}
             Some(other) => self.problems.push(Problem::Prefix {
@@ -156,8 +162,10 @@ impl<'a, 'b> Finder<'a, 'b> {
         let entry = place.1;
         if entry.shape != expected {
             let key = (kind(&entry.name), expected.to_vec(), entry.shape.clone());
-            if let Some(Problem::Shape { more, .. }) =
-                self.shapes.get(&key).and_then(|at| self.problems.get_mut(*at))
+            if let Some(Problem::Shape { more, .. }) = self
+                .shapes
+                .get(&key)
+                .and_then(|at| self.problems.get_mut(*at))
             {
                 *more += 1;
             } else {
@@ -194,7 +202,9 @@ impl<'a, 'b> Finder<'a, 'b> {
             };
             if self.check(&place, &expected.shape) {
                 taken.insert(name, mapping.tensors.len());
-                mapping.tensors.push(mapped(&expected.role, expected.segment, place));
+                mapping
+                    .tensors
+                    .push(mapped(&expected.role, expected.segment, place));
             }
         }
         for (expected, name) in copied {
@@ -207,11 +217,15 @@ impl<'a, 'b> Finder<'a, 'b> {
                     continue;
                 }
                 Some(holder) => {
-                    let Some(place) = self.take(holder) else { continue };
+                    let Some(place) = self.take(holder) else {
+                        continue;
+                    };
                     if self.check(&place, &expected.shape) {
                         self.deduplicated(&name, holder);
                         taken.insert(holder.to_owned(), mapping.tensors.len());
-                        mapping.tensors.push(mapped(&expected.role, expected.segment, place));
+                        mapping
+                            .tensors
+                            .push(mapped(&expected.role, expected.segment, place));
                     }
                     continue;
                 }
@@ -239,9 +253,18 @@ impl<'a, 'b> Finder<'a, 'b> {
     }
 
     /// A tensor that the header's metadata gives another one's data.
-    fn share(&mut self, mapping: &mut Mapping, at: usize, expected: &super::Expected, name: &str, holder: &str) {
+    fn share(
+        &mut self,
+        mapping: &mut Mapping,
+        at: usize,
+        expected: &super::Expected,
+        name: &str,
+        holder: &str,
+    ) {
         self.deduplicated(name, holder);
-        let Some(held) = mapping.tensors.get_mut(at) else { return };
+        let Some(held) = mapping.tensors.get_mut(at) else {
+            return;
+        };
         if held.shape != expected.shape {
             self.problems.push(Problem::Shape {
                 tensor: holder.to_owned(),
@@ -270,8 +293,15 @@ impl<'a, 'b> Finder<'a, 'b> {
 
     /// A tied output layer shares the embedding's bytes; a copy of it must be equal, which the plan finds out by reading both.
     fn tie(&mut self, form: &Form, mapping: &mut Mapping) {
-        let order: BTreeMap<_, _> = form.tensors.iter().zip(0_usize..).map(|(t, at)| (t.role.as_str(), at)).collect();
-        mapping.tensors.sort_by_key(|tensor| order.get(tensor.role.as_str()).copied());
+        let order: BTreeMap<_, _> = form
+            .tensors
+            .iter()
+            .zip(0_usize..)
+            .map(|(t, at)| (t.role.as_str(), at))
+            .collect();
+        mapping
+            .tensors
+            .sort_by_key(|tensor| order.get(tensor.role.as_str()).copied());
         mapping.tied |= form.tied;
         if !mapping.tied {
             return;
@@ -299,7 +329,12 @@ impl<'a, 'b> Finder<'a, 'b> {
     fn experts(&mut self, group: &ExpertGroup) -> Option<MappedExperts> {
         let before = self.missing.len() + self.problems.len();
         let prefix = self.actual(&group.prefix);
-        let gate_up = self.fused(group, &prefix, "gate_up_proj", [2 * group.inner, group.hidden]);
+        let gate_up = self.fused(
+            group,
+            &prefix,
+            "gate_up_proj",
+            [2 * group.inner, group.hidden],
+        );
         let down = self.fused(group, &prefix, "down_proj", [group.hidden, group.inner]);
         let parts = [
             (Part::Gate, "gate", &gate_up, [group.inner, group.hidden], 0),
@@ -323,14 +358,25 @@ impl<'a, 'b> Finder<'a, 'b> {
     }
 
     /// One tensor that holds a matrix of all experts; no `.weight` stands behind its name.
-    fn fused(&mut self, group: &ExpertGroup, prefix: &str, word: &str, shape: [u64; 2]) -> Option<Place<'a>> {
+    fn fused(
+        &mut self,
+        group: &ExpertGroup,
+        prefix: &str,
+        word: &str,
+        shape: [u64; 2],
+    ) -> Option<Place<'a>> {
         let place = self.take(&format!("{prefix}{word}"))?;
         let singles = match word {
             "down_proj" => &["down_proj"][..],
             _ => &["gate_proj", "up_proj"],
         };
-        let first = singles.iter().map(|single| format!("{prefix}0.{single}.weight"));
-        if let Some(single) = first.into_iter().find(|name| self.free.contains_key(name.as_str())) {
+        let first = singles
+            .iter()
+            .map(|single| format!("{prefix}0.{single}.weight"));
+        if let Some(single) = first
+            .into_iter()
+            .find(|name| self.free.contains_key(name.as_str()))
+        {
             self.problems.push(Problem::BothForms {
                 layer: group.layer,
                 fused: place.1.name.clone(),
@@ -394,7 +440,8 @@ impl<'a, 'b> Finder<'a, 'b> {
 
     /// Whatever has no place: kept if it is known to be harmless, otherwise a problem.
     fn leftovers(mut self, family: &Family, form: &Form, mut mapping: Mapping) -> Mapping {
-        let (mut kept, mut beyond, mut more_experts, mut unmapped) = (vec![], vec![], vec![], vec![]);
+        let (mut kept, mut beyond, mut more_experts, mut unmapped) =
+            (vec![], vec![], vec![], vec![]);
         let experts: BTreeMap<String, u64> = form
             .experts
             .iter()
@@ -402,14 +449,18 @@ impl<'a, 'b> Finder<'a, 'b> {
             .collect();
         let layers = format!("{}layers.", self.prefix);
         for (name, place) in std::mem::take(&mut self.free) {
-            let layer = name.strip_prefix(&layers).and_then(|rest| number(rest, '.'));
+            let layer = name
+                .strip_prefix(&layers)
+                .and_then(|rest| number(rest, '.'));
             let expert = experts.iter().find_map(|(prefix, count)| {
                 let number = number(name.strip_prefix(prefix)?, '.')?;
                 Some(number >= *count)
             });
             if name.ends_with(".rotary_emb.inv_freq") {
                 kept.push(name.to_owned());
-                mapping.tensors.push(mapped(&format!("kept.{name}"), SegmentKind::Kept, place));
+                mapping
+                    .tensors
+                    .push(mapped(&format!("kept.{name}"), SegmentKind::Kept, place));
             } else if layer.is_some_and(|layer| layer >= form.layers) {
                 beyond.push(name.to_owned());
             } else if expert == Some(true) {
@@ -463,7 +514,9 @@ fn range(place: &Place<'_>, start: u64, length: u64) -> Range {
 }
 
 fn mapped(role: &str, segment: SegmentKind, place: Place<'_>) -> Mapped {
-    let Entry { name, dtype, shape, .. } = place.1;
+    let Entry {
+        name, dtype, shape, ..
+    } = place.1;
     Mapped {
         role: role.to_owned(),
         segment,
@@ -475,7 +528,13 @@ fn mapped(role: &str, segment: SegmentKind, place: Place<'_>) -> Mapped {
 }
 
 /// Cuts one matrix of every expert out of a fused tensor; `half` is its place among the matrices fused in a row.
-fn split(place: &Place<'_>, part: Part, shape: [u64; 2], half: u64, count: u64) -> Option<MappedPart> {
+fn split(
+    place: &Place<'_>,
+    part: Part,
+    shape: [u64; 2],
+    half: u64,
+    count: u64,
+) -> Option<MappedPart> {
     let entry = place.1;
     if count == 0 || !entry.length.is_multiple_of(count) {
         return None;
@@ -500,10 +559,4 @@ fn split(place: &Place<'_>, part: Part, shape: [u64; 2], half: u64, count: u64) 
             .map(|expert| range(place, expert * stride + start, length))
             .collect(),
     })
-}
-
-/// Names that stand for a set, for messages and tests.
-#[cfg(test)]
-pub(crate) fn roles(mapping: &Mapping) -> std::collections::BTreeSet<&str> {
-    mapping.tensors.iter().map(|tensor| tensor.role.as_str()).collect()
 }

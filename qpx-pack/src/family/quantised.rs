@@ -31,9 +31,16 @@ pub(crate) fn scheme<'a>(
             continue;
         };
         let word = |name: &str| value.get(name).filter(|v| !v.is_null()).map(plain);
-        let method = word("quant_method").or_else(|| word("format")).or_else(|| word("mode"));
+        let method = word("quant_method")
+            .or_else(|| word("format"))
+            .or_else(|| word("mode"));
         let mut scheme = method.unwrap_or_else(|| "unnamed".to_owned());
-        for (name, unit) in [("bits", "bits"), ("fmt", "format"), ("weight_block_size", "blocks"), ("group_size", "group")] {
+        for (name, unit) in [
+            ("bits", "bits"),
+            ("fmt", "format"),
+            ("weight_block_size", "blocks"),
+            ("group_size", "group"),
+        ] {
             if let Some(found) = word(name) {
                 scheme.push_str(&format!(", {unit} {found}"));
             }
@@ -57,5 +64,7 @@ pub(crate) fn scheme<'a>(
 }
 
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -3,7 +3,12 @@
 //! Source: the published configuration class and checkpoints. Queries and keys are normed per head before rotation; a bias
 //! exists only where `attention_bias` says so. Layers from `max_window_layers` on slide if `use_sliding_window` is set.
 
-use super::{Family, Form, common::{self, Common}, decoder::List, fields::Fields};
+use super::{
+    Family, Form,
+    common::{self, Common},
+    decoder::List,
+    fields::Fields,
+};
 
 pub(crate) const FAMILY: Family = Family {
     name: "qwen3",

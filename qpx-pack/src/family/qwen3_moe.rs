@@ -3,7 +3,12 @@
 //! Source: the published configuration class and checkpoints. Attention as in qwen3, but a window, if used, holds for all
 //! layers. A layer is dense when `mlp_only_layers` lists it or its number plus one is no multiple of `decoder_sparse_step`.
 
-use super::{ExpertGroup, Family, Form, common::{self, Common}, decoder::List, fields::Fields};
+use super::{
+    ExpertGroup, Family, Form,
+    common::{self, Common},
+    decoder::List,
+    fields::Fields,
+};
 
 pub(crate) const FAMILY: Family = Family {
     name: "qwen3_moe",
@@ -36,7 +41,11 @@ fn resolve(fields: &mut Fields<'_>) -> Option<Form> {
     let (c, experts, chosen) = (common?, experts?, chosen?);
     let (inner, dense_inner, window) = (inner?, dense_inner?, window?);
     if chosen > experts {
-        fields.problem("num_experts_per_tok", &format!("at most num_experts ({experts})"), chosen.to_string());
+        fields.problem(
+            "num_experts_per_tok",
+            &format!("at most num_experts ({experts})"),
+            chosen.to_string(),
+        );
     }
     let mut list = List::new();
     let mut groups = Vec::new();
@@ -45,7 +54,12 @@ fn resolve(fields: &mut Fields<'_>) -> Option<Form> {
         if dense.contains(&layer) {
             list.mlp(layer, c.hidden_size, dense_inner, false);
         } else {
-            list.layer(layer, "mlp.gate.weight", "router", &[experts, c.hidden_size]);
+            list.layer(
+                layer,
+                "mlp.gate.weight",
+                "router",
+                &[experts, c.hidden_size],
+            );
             groups.push(ExpertGroup {
                 layer,
                 count: experts,

@@ -29,7 +29,10 @@ pub(super) fn collect(checkpoint: &mut Checkpoint) -> Attachments {
         licence: None,
     };
     for file in checkpoint.files.clone() {
-        let weights = checkpoint.shards.iter().any(|shard| shard.name == file.name);
+        let weights = checkpoint
+            .shards
+            .iter()
+            .any(|shard| shard.name == file.name);
         let is_index = checkpoint.index.as_deref() == Some(file.name.as_str());
         let purpose = if is_index {
             Some(Purpose::SourceIndex)
@@ -84,7 +87,12 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Notes on ids that the model has no rows for, and on a missing chat template.
-pub(super) fn check_tokens(checkpoint: &Checkpoint, architecture: &Map<String, Value>, rows: u64, notes: &mut Vec<Note>) {
+pub(super) fn check_tokens(
+    checkpoint: &Checkpoint,
+    architecture: &Map<String, Value>,
+    rows: u64,
+    notes: &mut Vec<Note>,
+) {
     let ends = architecture.get("end_tokens").and_then(Value::as_array);
     for id in ends.into_iter().flatten().filter_map(Value::as_u64) {
         if id >= rows {
@@ -101,7 +109,10 @@ pub(super) fn check_tokens(checkpoint: &Checkpoint, architecture: &Map<String, V
         notes.push(Note::TokenBeyond { id, rows });
     }
     let template = json("tokenizer_config.json").is_some_and(|c| c.get("chat_template").is_some());
-    let file = checkpoint.files.iter().any(|f| f.name.starts_with("chat_template."));
+    let file = checkpoint
+        .files
+        .iter()
+        .any(|f| f.name.starts_with("chat_template."));
     if !template && !file {
         notes.push(Note::NoTemplate);
     }
@@ -133,7 +144,10 @@ mod tests {
     fn the_largest_id_counts_added_tokens() {
         for (tokenizer, expected) in [
             (json!({"model": {"vocab": {"a": 0, "b": 7}}}), Some(7)),
-            (json!({"model": {"vocab": [["a", 0.0], ["b", 0.0]]}, "added_tokens": [{"id": 5}]}), Some(5)),
+            (
+                json!({"model": {"vocab": [["a", 0.0], ["b", 0.0]]}, "added_tokens": [{"id": 5}]}),
+                Some(5),
+            ),
             (json!({}), None),
         ] {
             assert_eq!(largest_id(&tokenizer), expected, "{tokenizer}");

@@ -70,7 +70,12 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     let (family, architecture, mapping) = mapping;
     let mut problems = Vec::new();
     compare_head(&checkpoint, &mapping, &mut problems)?;
-    let (tensors, experts) = choose(&request.recipe, &mapping, &mut checkpoint.notes, &mut problems);
+    let (tensors, experts) = choose(
+        &request.recipe,
+        &mapping,
+        &mut checkpoint.notes,
+        &mut problems,
+    );
     let attached = attach::collect(&mut checkpoint);
     problems.append(&mut checkpoint.problems);
     if !problems.is_empty() {
@@ -129,7 +134,11 @@ fn unfit(request: &Request, problems: Vec<Problem>) -> Error {
     }
 }
 
-type Found = (&'static str, serde_json::Map<String, serde_json::Value>, Mapping);
+type Found = (
+    &'static str,
+    serde_json::Map<String, serde_json::Value>,
+    Mapping,
+);
 
 /// Resolves the configuration and finds the tensors; problems stay in the checkpoint's list.
 fn find(checkpoint: &mut Checkpoint) -> Option<Found> {
@@ -142,7 +151,8 @@ fn find(checkpoint: &mut Checkpoint) -> Option<Found> {
             problems.push(scheme);
             return None;
         }
-        let (family, form) = family::resolve(config, checkpoint.generation.as_ref(), &mut problems)?;
+        let (family, form) =
+            family::resolve(config, checkpoint.generation.as_ref(), &mut problems)?;
         let mapping = family::map::map(family, &form, checkpoint, &mut notes, &mut problems);
         let mut architecture = form.architecture;
         architecture.insert("tied_output".to_owned(), mapping.tied.into());
@@ -155,9 +165,17 @@ fn find(checkpoint: &mut Checkpoint) -> Option<Found> {
 }
 
 /// A tied output layer that is stored all the same must equal the embedding.
-fn compare_head(checkpoint: &Checkpoint, mapping: &Mapping, problems: &mut Vec<Problem>) -> Result<(), Error> {
-    let Some((embedding, head)) = &mapping.head_copy else { return Ok(()) };
-    let Some(embedding) = mapping.tensors.get(*embedding) else { return Ok(()) };
+fn compare_head(
+    checkpoint: &Checkpoint,
+    mapping: &Mapping,
+    problems: &mut Vec<Problem>,
+) -> Result<(), Error> {
+    let Some((embedding, head)) = &mapping.head_copy else {
+        return Ok(());
+    };
+    let Some(embedding) = mapping.tensors.get(*embedding) else {
+        return Ok(());
+    };
     let mut differs = |reason: String| {
         problems.push(Problem::HeadDiffers {
             embedding: embedding.name.clone(),
@@ -177,15 +195,22 @@ fn compare_head(checkpoint: &Checkpoint, mapping: &Mapping, problems: &mut Vec<P
             doing: "reading",
             source,
         };
-        File::open(&path).map(|file| (file, path.clone())).map_err(reading)
+        File::open(&path)
+            .map(|file| (file, path.clone()))
+            .map_err(reading)
     };
     let (ours, theirs) = (open(&embedding.range)?, open(&head.range)?);
     let chunk = 4 << 20;
     let (mut left, mut right) = (vec![0; chunk], vec![0; chunk]);
     let mut done = 0;
     while done < embedding.range.length {
-        let size = usize::try_from(embedding.range.length - done).unwrap_or(chunk).min(chunk);
-        for ((file, path), range, buffer) in [(&ours, &embedding.range, &mut left), (&theirs, &head.range, &mut right)] {
+        let size = usize::try_from(embedding.range.length - done)
+            .unwrap_or(chunk)
+            .min(chunk);
+        for ((file, path), range, buffer) in [
+            (&ours, &embedding.range, &mut left),
+            (&theirs, &head.range, &mut right),
+        ] {
             file.read_exact_at(&mut buffer[..size], range.offset + done)
                 .map_err(|source| Error::Read {
                     file: path.clone(),
@@ -193,9 +218,16 @@ fn compare_head(checkpoint: &Checkpoint, mapping: &Mapping, problems: &mut Vec<P
                     source,
                 })?;
         }
-        if let Some(at) = left[..size].iter().zip(&right[..size]).position(|(a, b)| a != b) {
+        if let Some(at) = left[..size]
+            .iter()
+            .zip(&right[..size])
+            .position(|(a, b)| a != b)
+        {
             let width = embedding.dtype.width();
-            differs(format!("the first difference is at index {}", (done + at as u64) / width));
+            differs(format!(
+                "the first difference is at index {}",
+                (done + at as u64) / width
+            ));
             return Ok(());
         }
         done += size as u64;
@@ -275,7 +307,9 @@ impl Chooser<'_> {
         if let Some(used) = choice.rule.and_then(|number| self.used.get_mut(number)) {
             *used = true;
         }
-        let Some(encoding) = choice.encoding else { return own };
+        let Some(encoding) = choice.encoding else {
+            return own;
+        };
         let encoder = qpx_kernels::encoding::by_name(encoding.name).and_then(|e| e.encode);
         if encoding.name != own && encoder.is_none() {
             self.problems.push(Problem::Recipe {
@@ -292,20 +326,34 @@ impl Chooser<'_> {
     /// One note for all tensors that are alike.
     fn narrowed(&mut self, role: &str, columns: u64, wide: &str, narrow: &str) {
         let role = crate::problem::kind(role);
-        let note = Note::Narrow {
-            role,
+        for note in self.notes.iter_mut() {
+            if let Note::Narrow {
+                roles,
+                columns: c,
+                wide: w,
+                narrow: n,
+            } = note
+                && (*c, w.as_str(), n.as_str()) == (columns, wide, narrow)
+            {
+                if !roles.contains(&role) {
+                    roles.push(role);
+                }
+                return;
+            }
+        }
+        self.notes.push(Note::Narrow {
+            roles: vec![role],
             columns,
             wide: wide.to_owned(),
             narrow: narrow.to_owned(),
-        };
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
-        }
+        });
     }
 
     fn finish(self) {
         // A built-in recipe has rules for all families; one that meets nothing here says nothing.
-        let built_in = crate::recipe::BUILT_IN.iter().any(|(name, _)| *name == self.recipe.name);
+        let built_in = crate::recipe::BUILT_IN
+            .iter()
+            .any(|(name, _)| *name == self.recipe.name);
         for (number, used) in self.used.iter().enumerate() {
             if !used && !built_in {
                 self.notes.push(Note::UnusedRule {

@@ -39,7 +39,11 @@ pub(crate) enum Target {
 }
 
 /// The pieces of every shard, in the order of their data.
-pub(crate) fn of_shards(checkpoint: &Checkpoint, mapping: &Mapping, layout: &Layout) -> Vec<Vec<Piece>> {
+pub(crate) fn of_shards(
+    checkpoint: &Checkpoint,
+    mapping: &Mapping,
+    layout: &Layout,
+) -> Vec<Vec<Piece>> {
     let mut pieces: Vec<Vec<Piece>> = vec![Vec::new(); checkpoint.shards.len()];
     let mut add = |range: &Range, name: String, start: u64, dtype: Dtype, target: Target| {
         if let Some(list) = pieces.get_mut(range.shard) {
@@ -54,7 +58,12 @@ pub(crate) fn of_shards(checkpoint: &Checkpoint, mapping: &Mapping, layout: &Lay
         }
     };
     let checked = &layout.manifest.checked;
-    let places: BTreeMap<_, _> = checked.tensors.iter().enumerate().map(|(i, t)| (t.role.as_str(), (i, t))).collect();
+    let places: BTreeMap<_, _> = checked
+        .tensors
+        .iter()
+        .enumerate()
+        .map(|(i, t)| (t.role.as_str(), (i, t)))
+        .collect();
     for tensor in &mapping.tensors {
         let Some((index, placed)) = places.get(tensor.role.as_str()) else {
             continue;
@@ -63,7 +72,12 @@ pub(crate) fn of_shards(checkpoint: &Checkpoint, mapping: &Mapping, layout: &Lay
         let target = target(slot, tensor.dtype, &placed.encoding, &tensor.shape);
         add(&tensor.range, tensor.name.clone(), 0, tensor.dtype, target);
     }
-    let rows: BTreeMap<_, _> = checked.experts.iter().enumerate().map(|(i, r)| ((r.layer, r.part), (i, r))).collect();
+    let rows: BTreeMap<_, _> = checked
+        .experts
+        .iter()
+        .enumerate()
+        .map(|(i, r)| ((r.layer, r.part), (i, r)))
+        .collect();
     for layer in &mapping.experts {
         for part in &layer.parts {
             let Some((row, placed)) = rows.get(&(layer.layer, part.part)) else {

@@ -1,6 +1,7 @@
 //! A plan in figures: what a user sees before anything is written.
 
 use crate::{Request, source::Checkpoint};
+use qpx_console::{count, counted, exact};
 use qpx_format::{Layout, encoding};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Write as _};
@@ -67,7 +68,16 @@ pub struct LeftOut {
 }
 
 /// In the order in which groups are printed.
-const GROUPS: &[&str] = &["experts", "feed-forward", "attention", "router", "norms and biases", "embedding", "output", "kept"];
+const GROUPS: &[&str] = &[
+    "experts",
+    "feed-forward",
+    "attention",
+    "router",
+    "norms and biases",
+    "embedding",
+    "output",
+    "kept",
+];
 
 fn group_of(role: &str) -> usize {
     let ends = |end: &str| role.ends_with(end);
@@ -92,7 +102,7 @@ impl Summary {
     ) -> Self {
         let checked = &layout.manifest.checked;
         let mut found: BTreeMap<(usize, &str), (u64, u64, u64)> = BTreeMap::new();
-        let mut count = |group: usize, name, tensors: u64, shape: &[u64], bytes: u64| {
+        let mut add = |group: usize, name, tensors: u64, shape: &[u64], bytes: u64| {
             let sum = found.entry((group, name)).or_default();
             let weights = encoding::elements(shape).unwrap_or(0);
             sum.0 += tensors;
@@ -100,10 +110,16 @@ impl Summary {
             sum.2 += bytes * tensors;
         };
         for tensor in &checked.tensors {
-            count(group_of(&tensor.role), tensor.encoding.as_str(), 1, &tensor.shape, tensor.length);
+            add(
+                group_of(&tensor.role),
+                tensor.encoding.as_str(),
+                1,
+                &tensor.shape,
+                tensor.length,
+            );
         }
         for row in &checked.experts {
-            count(0, row.encoding.as_str(), row.count, &row.shape, row.length);
+            add(0, row.encoding.as_str(), row.count, &row.shape, row.length);
         }
         let (mut weights, mut bytes) = (0, 0);
         for ((group, _), (_, w, b)) in &found {
@@ -112,15 +128,21 @@ impl Summary {
                 bytes += b;
             }
         }
-        let groups = found.into_iter().map(|((group, encoding), (tensors, weights, bytes))| Group {
-            group: (*GROUPS.get(group).unwrap_or(&"")).to_owned(),
-            encoding: encoding.to_owned(),
-            tensors,
-            weights,
-            bytes,
-            bits_per_weight: bits(bytes, weights),
-        });
-        let mut notes: Vec<_> = checkpoint.notes.iter().filter(|n| !n.is_left_out()).collect();
+        let groups = found
+            .into_iter()
+            .map(|((group, encoding), (tensors, weights, bytes))| Group {
+                group: (*GROUPS.get(group).unwrap_or(&"")).to_owned(),
+                encoding: encoding.to_owned(),
+                tensors,
+                weights,
+                bytes,
+                bits_per_weight: bits(bytes, weights),
+            });
+        let mut notes: Vec<_> = checkpoint
+            .notes
+            .iter()
+            .filter(|n| !n.is_left_out())
+            .collect();
         notes.dedup();
         Self {
             family: family.to_owned(),
@@ -129,10 +151,17 @@ impl Summary {
             parameters: checked.parameters.total,
             active_parameters: checked.parameters.active,
             shards: checkpoint.shards.len(),
-            source_tensors: checkpoint.shards.iter().map(|s| s.entries.len() as u64).sum(),
+            source_tensors: checkpoint
+                .shards
+                .iter()
+                .map(|s| s.entries.len() as u64)
+                .sum(),
             source_bytes: checkpoint.shards.iter().map(|s| s.state.bytes).sum(),
             bundle_bytes: layout.content_length,
-            free_bytes: request.output.as_deref().and_then(crate::output::free_bytes),
+            free_bytes: request
+                .output
+                .as_deref()
+                .and_then(crate::output::free_bytes),
             bits_per_weight: bits(bytes, weights),
             groups: groups.collect(),
             attached: checked
@@ -161,35 +190,51 @@ impl Summary {
             line,
             "{}, {} weights ({} active per token), recipe {}",
             self.family,
-            millions(self.parameters),
-            millions(self.active_parameters),
+            count(self.parameters),
+            count(self.active_parameters),
             self.recipe
         );
         let _ = writeln!(
             line,
-            "  source  {} bytes in {} {}, {} tensors",
-            self.source_bytes,
-            self.shards,
-            crate::problem::plural(self.shards as u64, "shard"),
-            self.source_tensors
+            "  source  {} in {}, {}",
+            exact(self.source_bytes),
+            counted(self.shards as u64, "shard"),
+            counted(self.source_tensors, "tensor")
         );
         let _ = writeln!(
             line,
-            "  bundle  {} bytes, {:.3} bits per weight{}",
-            self.bundle_bytes,
+            "  bundle  {}, {:.3} bits per weight{}",
+            exact(self.bundle_bytes),
             self.bits_per_weight,
-            if self.lossless { ", the original files can be restored" } else { "" }
+            if self.lossless {
+                ", the original files can be restored"
+            } else {
+                ""
+            }
         );
         if let Some(free) = self.free_bytes {
-            let short = if free < self.bundle_bytes { ": too few" } else { "" };
-            let _ = writeln!(line, "  free    {free} bytes{short}");
+            let short = if free < self.bundle_bytes {
+                ": too few"
+            } else {
+                ""
+            };
+            let _ = writeln!(line, "  free    {}{short}", exact(free));
         }
-        let _ = writeln!(line, "\n  {:<17} {:<9} {:>8} {:>15} {:>15} {:>7}", "group", "encoding", "tensors", "weights", "bytes", "bits");
+        let _ = writeln!(
+            line,
+            "\n  {:<17} {:<9} {:>8} {:>15} {:>15} {:>7}",
+            "group", "encoding", "tensors", "weights", "bytes", "bits"
+        );
         for group in &self.groups {
             let _ = writeln!(
                 line,
                 "  {:<17} {:<9} {:>8} {:>15} {:>15} {:>7.3}",
-                group.group, group.encoding, group.tensors, group.weights, group.bytes, group.bits_per_weight
+                group.group,
+                group.encoding,
+                group.tensors,
+                group.weights,
+                group.bytes,
+                group.bits_per_weight
             );
         }
         let _ = writeln!(line, "\n  attached: {}", self.attached.join(", "));
@@ -208,16 +253,6 @@ fn bits(bytes: u64, weights: u64) -> f64 {
         return 0.0;
     }
     bytes as f64 * 8.0 / weights as f64
-}
-
-/// A count of weights as people say it, with three digits that count.
-fn millions(count: u64) -> String {
-    let value = count as f64;
-    match count {
-        0..1_000_000 => format!("{:.1} k", value / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.2} M", value / 1e6),
-        _ => format!("{:.2} G", value / 1e9),
-    }
 }
 
 #[cfg(test)]

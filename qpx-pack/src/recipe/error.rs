@@ -7,11 +7,25 @@ use std::{fmt, io, path::PathBuf};
 #[derive(Debug)]
 #[expect(missing_docs, reason = "Display says what each is")]
 pub enum RecipeError {
-    Unknown { name: String },
-    Unreadable { file: PathBuf, source: io::Error },
-    NameTaken { file: PathBuf },
-    Syntax { name: String, reason: String },
-    Rule { name: String, number: usize, reason: String },
+    Unknown {
+        name: String,
+    },
+    Unreadable {
+        file: PathBuf,
+        source: io::Error,
+    },
+    NameTaken {
+        file: PathBuf,
+    },
+    Syntax {
+        name: String,
+        reason: String,
+    },
+    Rule {
+        name: String,
+        number: usize,
+        reason: String,
+    },
 }
 
 impl fmt::Display for RecipeError {
@@ -19,16 +33,28 @@ impl fmt::Display for RecipeError {
         match self {
             Self::Unknown { name } => {
                 let known: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-                write!(f, "there is no recipe `{name}` (known: {}, or a file that ends in .toml)", known.join(", "))
+                write!(
+                    f,
+                    "there is no recipe `{name}` (known: {}, or a file that ends in .toml)",
+                    known.join(", ")
+                )
             }
-            Self::Unreadable { file, source } => write!(f, "the recipe {} can't be read: {source}", file.display()),
+            Self::Unreadable { file, source } => {
+                write!(f, "the recipe {} can't be read: {source}", file.display())
+            }
             Self::NameTaken { file } => write!(
                 f,
                 "the recipe {} bears the name of a built-in recipe and differs from it",
                 file.display()
             ),
-            Self::Syntax { name, reason } => write!(f, "the recipe `{name}` is no valid TOML recipe: {reason}"),
-            Self::Rule { name, number, reason } => write!(f, "rule {number} of the recipe `{name}`: {reason}"),
+            Self::Syntax { name, reason } => {
+                write!(f, "the recipe `{name}` is no valid TOML recipe: {reason}")
+            }
+            Self::Rule {
+                name,
+                number,
+                reason,
+            } => write!(f, "rule {number} of the recipe `{name}`: {reason}"),
         }
     }
 }

@@ -109,7 +109,10 @@ impl Recipe {
         })?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         // A reader of the manifest must be able to tell a built-in recipe from a file of the same name.
-        if BUILT_IN.iter().any(|(known, built_in)| *known == stem && *built_in != text) {
+        if BUILT_IN
+            .iter()
+            .any(|(known, built_in)| *known == stem && *built_in != text)
+        {
             return Err(RecipeError::NameTaken {
                 file: path.to_owned(),
             });
@@ -148,7 +151,10 @@ impl Recipe {
             if let Some(narrow) = narrow
                 && encoding.is_none_or(|wide| wide.block <= narrow.block)
             {
-                let reason = format!("`narrow` ({}) must have smaller blocks than `encoding` ({})", narrow.name, rule.encoding);
+                let reason = format!(
+                    "`narrow` ({}) must have smaller blocks than `encoding` ({})",
+                    narrow.name, rule.encoding
+                );
                 return Err(wrong(reason));
             }
             rules.push(Rule {
@@ -180,7 +186,9 @@ impl Recipe {
             };
         };
         let rule = self.rules.get(number);
-        let wide = rule.and_then(|rule| rule.encoding).filter(|_| dimensions >= 2);
+        let wide = rule
+            .and_then(|rule| rule.encoding)
+            .filter(|_| dimensions >= 2);
         let narrow = rule.and_then(|rule| rule.narrow);
         let (encoding, instead_of) = match (wide, narrow) {
             (Some(wide), Some(narrow)) if wastes(wide, columns) => (Some(narrow), Some(wide)),
@@ -195,7 +203,9 @@ impl Recipe {
 
     /// The patterns of rule `number`, as a user wrote them.
     pub fn patterns(&self, number: usize) -> String {
-        self.rules.get(number).map_or_else(String::new, |rule| rule.patterns.join(", "))
+        self.rules
+            .get(number)
+            .map_or_else(String::new, |rule| rule.patterns.join(", "))
     }
 
     /// How many rules it has.
@@ -217,14 +227,19 @@ fn target(name: &str) -> Result<Option<&'static Encoding>, String> {
         Some(found) => Ok(Some(found)),
         None => {
             let names: Vec<_> = known.iter().map(|e| e.name).collect();
-            Err(format!("there is no encoding `{name}` for weights (known: source, {})", names.join(", ")))
+            Err(format!(
+                "there is no encoding `{name}` for weights (known: source, {})",
+                names.join(", ")
+            ))
         }
     }
 }
 
 /// Whether the padding of a row's last block is more than an eighth of the row.
 fn wastes(encoding: &Encoding, columns: u64) -> bool {
-    let padded = columns.div_ceil(encoding.block).saturating_mul(encoding.block);
+    let padded = columns
+        .div_ceil(encoding.block)
+        .saturating_mul(encoding.block);
     padded.saturating_sub(columns).saturating_mul(8) > columns
 }
 

@@ -56,14 +56,33 @@ fn built_in_recipes_are_valid_and_only_one_is_lossless() {
 
 #[test]
 fn a_broken_recipe_is_told_where() {
-    let rule = |body: &str| format!("[[rule]]\nrole = \"*\"\nencoding = \"q8_0\"\n[[rule]]\n{body}");
+    let rule =
+        |body: &str| format!("[[rule]]\nrole = \"*\"\nencoding = \"q8_0\"\n[[rule]]\n{body}");
     for (text, words) in [
-        (rule("role = \"*\"\nencoding = \"q4_0\""), "rule 2 of the recipe `x`: there is no encoding `q4_0`"),
-        (rule("role = \"*\"\nencoding = \"i8\""), "there is no encoding `i8`"),
-        (rule("role = []\nencoding = \"q8_0\""), "its `role` is empty"),
-        (rule("role = \"*\"\nencoding = \"q8_0\"\nnarrow = \"q4_k\""), "must have smaller blocks"),
-        (rule("role = \"*\"\nencoding = \"source\"\nnarrow = \"q8_0\""), "must have smaller blocks"),
-        (rule("role = \"*\"\nencoding = \"q8_0\"\nnarow = \"q4_1\""), "narow"),
+        (
+            rule("role = \"*\"\nencoding = \"q4_0\""),
+            "rule 2 of the recipe `x`: there is no encoding `q4_0`",
+        ),
+        (
+            rule("role = \"*\"\nencoding = \"i8\""),
+            "there is no encoding `i8`",
+        ),
+        (
+            rule("role = []\nencoding = \"q8_0\""),
+            "its `role` is empty",
+        ),
+        (
+            rule("role = \"*\"\nencoding = \"q8_0\"\nnarrow = \"q4_k\""),
+            "must have smaller blocks",
+        ),
+        (
+            rule("role = \"*\"\nencoding = \"source\"\nnarrow = \"q8_0\""),
+            "must have smaller blocks",
+        ),
+        (
+            rule("role = \"*\"\nencoding = \"q8_0\"\nnarow = \"q4_1\""),
+            "narow",
+        ),
         (rule("encoding = \"q8_0\""), "role"),
         ("[[rules]]\n".to_owned(), "rules"),
         ("what".to_owned(), "no valid TOML"),
@@ -72,5 +91,8 @@ fn a_broken_recipe_is_told_where() {
         assert!(error.contains(words), "{error} lacks {words}");
     }
     let error = Recipe::named("q5").unwrap_err().to_string();
-    assert_eq!(error, "there is no recipe `q5` (known: lossless, q8, q4, q3, q2, or a file that ends in .toml)");
+    assert_eq!(
+        error,
+        "there is no recipe `q5` (known: lossless, q8, q4, q3, q2, or a file that ends in .toml)"
+    );
 }

@@ -12,26 +12,86 @@ pub struct Dtype {
 }
 
 const DTYPES: &[Dtype] = &[
-    Dtype { name: "BOOL", bits: 8 },
-    Dtype { name: "U8", bits: 8 },
-    Dtype { name: "I8", bits: 8 },
-    Dtype { name: "F8_E5M2", bits: 8 },
-    Dtype { name: "F8_E4M3", bits: 8 },
-    Dtype { name: "F8_E8M0", bits: 8 },
-    Dtype { name: "F4", bits: 4 },
-    Dtype { name: "F6_E2M3", bits: 6 },
-    Dtype { name: "F6_E3M2", bits: 6 },
-    Dtype { name: "U16", bits: 16 },
-    Dtype { name: "I16", bits: 16 },
-    Dtype { name: "F16", bits: 16 },
-    Dtype { name: "BF16", bits: 16 },
-    Dtype { name: "U32", bits: 32 },
-    Dtype { name: "I32", bits: 32 },
-    Dtype { name: "F32", bits: 32 },
-    Dtype { name: "U64", bits: 64 },
-    Dtype { name: "I64", bits: 64 },
-    Dtype { name: "F64", bits: 64 },
-    Dtype { name: "C64", bits: 64 },
+    Dtype {
+        name: "BOOL",
+        bits: 8,
+    },
+    Dtype {
+        name: "U8",
+        bits: 8,
+    },
+    Dtype {
+        name: "I8",
+        bits: 8,
+    },
+    Dtype {
+        name: "F8_E5M2",
+        bits: 8,
+    },
+    Dtype {
+        name: "F8_E4M3",
+        bits: 8,
+    },
+    Dtype {
+        name: "F8_E8M0",
+        bits: 8,
+    },
+    Dtype {
+        name: "F4",
+        bits: 4,
+    },
+    Dtype {
+        name: "F6_E2M3",
+        bits: 6,
+    },
+    Dtype {
+        name: "F6_E3M2",
+        bits: 6,
+    },
+    Dtype {
+        name: "U16",
+        bits: 16,
+    },
+    Dtype {
+        name: "I16",
+        bits: 16,
+    },
+    Dtype {
+        name: "F16",
+        bits: 16,
+    },
+    Dtype {
+        name: "BF16",
+        bits: 16,
+    },
+    Dtype {
+        name: "U32",
+        bits: 32,
+    },
+    Dtype {
+        name: "I32",
+        bits: 32,
+    },
+    Dtype {
+        name: "F32",
+        bits: 32,
+    },
+    Dtype {
+        name: "U64",
+        bits: 64,
+    },
+    Dtype {
+        name: "I64",
+        bits: 64,
+    },
+    Dtype {
+        name: "F64",
+        bits: 64,
+    },
+    Dtype {
+        name: "C64",
+        bits: 64,
+    },
 ];
 
 impl Dtype {

@@ -22,6 +22,9 @@ pub enum Fault {
     HeaderStart {
         found: Option<u8>,
     },
+    HeaderEnd {
+        found: u8,
+    },
     HeaderJson {
         reason: String,
     },
@@ -95,13 +98,20 @@ impl fmt::Display for Fault {
                 ),
                 None => f.write_str("has an empty header"),
             },
+            Self::HeaderEnd { found } => write!(
+                f,
+                "has a header that ends with byte {found:#04x} where `}}` or a space must stand"
+            ),
             Self::HeaderJson { reason } => write!(f, "has a broken header: {reason}"),
             Self::Name { tensor } => write!(
                 f,
                 "names a tensor {tensor:?}: a name may not be empty, hold NUL, or lead out of a folder"
             ),
             Self::UnknownDtype { tensor, dtype } => {
-                write!(f, "gives {tensor} the dtype `{dtype}`, which safetensors does not define")
+                write!(
+                    f,
+                    "gives {tensor} the dtype `{dtype}`, which safetensors does not define"
+                )
             }
             Self::SharedBytes { tensor, dtype } => write!(
                 f,

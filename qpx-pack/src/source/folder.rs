@@ -58,7 +58,14 @@ fn walk(
                 notes.push(Note::NotEntered { name });
                 continue;
             }
-            walk(&path, &format!("{name}/"), depth + 1, files, notes, problems)?;
+            walk(
+                &path,
+                &format!("{name}/"),
+                depth + 1,
+                files,
+                notes,
+                problems,
+            )?;
             continue;
         }
         match fs::metadata(&path) {
@@ -90,8 +97,13 @@ pub(crate) fn purpose(name: &str) -> Option<Purpose> {
     let upper = name.to_ascii_uppercase();
     let starts = |words: &[&str]| words.iter().any(|word| upper.starts_with(word));
     Some(match name {
-        "tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json"
-        | "added_tokens.json" | "merges.txt" | "tokenizer.model" | "spiece.model"
+        "tokenizer.json"
+        | "tokenizer_config.json"
+        | "special_tokens_map.json"
+        | "added_tokens.json"
+        | "merges.txt"
+        | "tokenizer.model"
+        | "spiece.model"
         | "sentencepiece.bpe.model" => Purpose::Tokenizer,
         "config.json" => Purpose::Config,
         "generation_config.json" => Purpose::GenerationConfig,
@@ -108,7 +120,9 @@ pub(crate) fn purpose(name: &str) -> Option<Purpose> {
 
 /// The licence that a model card's front matter names.
 pub(crate) fn licence_of_card(card: &str) -> Option<String> {
-    let body = card.strip_prefix("---\n").or_else(|| card.strip_prefix("---\r\n"))?;
+    let body = card
+        .strip_prefix("---\n")
+        .or_else(|| card.strip_prefix("---\r\n"))?;
     let front = body.split("\n---").next()?;
     let line = |key: &str| {
         let value = front.lines().find_map(|line| line.strip_prefix(key))?;
@@ -132,7 +146,10 @@ mod tests {
             ("vocab.txt", Some(Purpose::Tokenizer)),
             ("qwen.tiktoken", Some(Purpose::Tokenizer)),
             ("chat_template.jinja", Some(Purpose::ChatTemplate)),
-            ("additional_chat_templates/rag.jinja", Some(Purpose::ChatTemplate)),
+            (
+                "additional_chat_templates/rag.jinja",
+                Some(Purpose::ChatTemplate),
+            ),
             ("video_preprocessor_config.json", Some(Purpose::Other)),
             ("LICENSE", Some(Purpose::Licence)),
             ("License.txt", Some(Purpose::Licence)),
@@ -149,8 +166,14 @@ mod tests {
     #[test]
     fn the_card_names_the_licence() {
         for (card, expected) in [
-            ("---\nlicense: apache-2.0\ntags: [x]\n---\n# Model", Some("apache-2.0")),
-            ("---\nlicense: other\nlicense_name: qwen\n---\n", Some("qwen")),
+            (
+                "---\nlicense: apache-2.0\ntags: [x]\n---\n# Model",
+                Some("apache-2.0"),
+            ),
+            (
+                "---\nlicense: other\nlicense_name: qwen\n---\n",
+                Some("qwen"),
+            ),
             ("---\nlicense: other\n---\n", Some("other")),
             ("# Model\nlicense: mit", None),
             ("---\ntags: [x]\n---\nlicense: mit", None),

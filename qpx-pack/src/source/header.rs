@@ -63,6 +63,9 @@ pub(crate) fn parse(json: &[u8], file_bytes: u64) -> Result<Header, Vec<Fault>> 
         Some(last) => json.get(..=last).unwrap_or(json),
         None => json,
     };
+    if let Some(found @ (b'\n' | b'\r' | b'\t')) = body.last().copied() {
+        return Err(vec![Fault::HeaderEnd { found }]);
+    }
     let raw: Raw = serde_json::from_slice(body).map_err(|error| {
         vec![Fault::HeaderJson {
             reason: error.to_string(),

@@ -103,6 +103,10 @@ mod tests {
         ] {
             assert_eq!(parse(text.as_bytes()).is_ok(), good, "{text}");
         }
-        assert!(parse(br#"{"a":1,"a":1}"#).unwrap_err().contains("`a` stands twice"));
+        assert!(
+            parse(br#"{"a":1,"a":1}"#)
+                .unwrap_err()
+                .contains("`a` stands twice")
+        );
     }
 }

@@ -94,14 +94,20 @@ impl Checkpoint {
     }
 
     /// All tensors by name; a tensor that is stored twice is a problem.
-    pub(crate) fn tensors<'a>(shards: &'a [Shard], problems: &mut Vec<Problem>) -> BTreeMap<&'a str, Place<'a>> {
+    pub(crate) fn tensors<'a>(
+        shards: &'a [Shard],
+        problems: &mut Vec<Problem>,
+    ) -> BTreeMap<&'a str, Place<'a>> {
         let mut tensors: BTreeMap<&str, Place<'_>> = BTreeMap::new();
         for (number, shard) in shards.iter().enumerate() {
             for entry in &shard.entries {
                 if let Some((first, _)) = tensors.insert(&entry.name, (number, entry)) {
                     problems.push(Problem::StoredTwice {
                         tensor: entry.name.clone(),
-                        first: shards.get(first).map(|s| s.name.clone()).unwrap_or_default(),
+                        first: shards
+                            .get(first)
+                            .map(|s| s.name.clone())
+                            .unwrap_or_default(),
                         second: shard.name.clone(),
                     });
                 }
@@ -146,9 +152,13 @@ impl Checkpoint {
     fn check_companions(&mut self) {
         let names: Vec<_> = self.files.iter().map(|f| f.name.clone()).collect();
         for name in names.iter().filter(|name| purpose(name).is_some()) {
-            let Some(bytes) = self.read(name) else { continue };
+            let Some(bytes) = self.read(name) else {
+                continue;
+            };
             let start = bytes.get(..LOOK_BYTES.min(bytes.len())).unwrap_or_default();
-            if let Some(pointer @ Impostor::LfsPointer { .. }) = Impostor::recognise(start, bytes.len() as u64) {
+            if let Some(pointer @ Impostor::LfsPointer { .. }) =
+                Impostor::recognise(start, bytes.len() as u64)
+            {
                 self.problems.push(Problem::Shard {
                     file: name.clone(),
                     fault: fault::Fault::Impostor(pointer),
@@ -220,7 +230,10 @@ impl Checkpoint {
             }
             many if many.iter().any(numbered) => None,
             [one] => Some(one.clone()),
-            many => many.iter().find(|name| *name == "model.safetensors").cloned(),
+            many => many
+                .iter()
+                .find(|name| *name == "model.safetensors")
+                .cloned(),
         };
         let Some(one) = one else {
             self.problems.push(Problem::NoIndex {
@@ -292,7 +305,9 @@ impl Checkpoint {
             .files
             .iter()
             .map(|f| f.name.clone())
-            .filter(|name| name.ends_with(".safetensors") && name.contains("-of-") && !named.contains(name))
+            .filter(|name| {
+                name.ends_with(".safetensors") && name.contains("-of-") && !named.contains(name)
+            })
             .collect();
         if !unnamed.is_empty() {
             self.problems.push(Problem::StaleIndex {
@@ -317,7 +332,9 @@ impl Checkpoint {
         let tensors = Self::tensors(&self.shards, &mut problems);
         let shard_name = |number: usize| self.shards.get(number).map_or("", |s| s.name.as_str());
         for (tensor, shard) in &index.places {
-            let holder = tensors.get(tensor.as_str()).map(|(number, _)| shard_name(*number));
+            let holder = tensors
+                .get(tensor.as_str())
+                .map(|(number, _)| shard_name(*number));
             if holder != Some(shard.as_str()) && !gone(shard) {
                 let twice = problems
                     .iter()
@@ -334,7 +351,9 @@ impl Checkpoint {
         }
         for shard in &self.shards {
             let omitted = shard.entries.iter().map(|e| e.name.clone());
-            let omitted: Vec<_> = omitted.filter(|name| !index.places.contains_key(name)).collect();
+            let omitted: Vec<_> = omitted
+                .filter(|name| !index.places.contains_key(name))
+                .collect();
             if !omitted.is_empty() {
                 problems.push(Problem::OmittedTensors {
                     index: index.name.clone(),

@@ -86,10 +86,14 @@ impl fmt::Display for Impostor {
                 f,
                 "is a Git LFS pointer, not the file it points to (oid {oid}, {size} bytes): fetch it with `git lfs pull`"
             ),
-            Self::Html => f.write_str("is an HTML or XML page, such as a server's error or login page"),
+            Self::Html => {
+                f.write_str("is an HTML or XML page, such as a server's error or login page")
+            }
             Self::Json { text } => write!(f, "is JSON, such as a server's error message: {text}"),
             Self::Gguf => f.write_str("is a GGUF file: take the checkpoint it was converted from"),
-            Self::Zip => f.write_str("is a zip archive, such as a PyTorch .bin file: take safetensors files"),
+            Self::Zip => {
+                f.write_str("is a zip archive, such as a PyTorch .bin file: take safetensors files")
+            }
             Self::Pickle => f.write_str("is a Python pickle: take safetensors files"),
             Self::Gzip => f.write_str("is gzip-compressed: unpack it first"),
             Self::Hdf5 => f.write_str("is an HDF5 file: take safetensors files"),

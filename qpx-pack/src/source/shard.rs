@@ -33,7 +33,7 @@ pub struct Shard {
 }
 
 /// What tells whether a file was written to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Its size.
     pub bytes: u64,
@@ -106,7 +106,8 @@ impl Shard {
                 found: header.len() as u64,
             }]));
         }
-        let parsed = header::parse(header.get(8..).unwrap_or_default(), state.bytes).map_err(broken)?;
+        let parsed =
+            header::parse(header.get(8..).unwrap_or_default(), state.bytes).map_err(broken)?;
         Ok(Self {
             name: name.to_owned(),
             path: path.to_owned(),

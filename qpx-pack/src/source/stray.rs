@@ -5,7 +5,15 @@ use crate::{note::Note, problem::Problem};
 use std::collections::BTreeSet;
 
 /// How a language model's tensor names begin. A stray file with such names, unknown to the set, may be part of the model.
-const MODEL_NAMES: &[&str] = &["model.", "language_model.", "lm_head.", "layers.", "mtp.", "embed_tokens.", "base_model."];
+const MODEL_NAMES: &[&str] = &[
+    "model.",
+    "language_model.",
+    "lm_head.",
+    "layers.",
+    "mtp.",
+    "embed_tokens.",
+    "base_model.",
+];
 
 /// Names under which the same weights are known to be published a second time, in another form.
 fn is_known_copy(name: &str) -> bool {

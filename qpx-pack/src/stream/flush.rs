@@ -24,7 +24,10 @@ struct Pending {
 
 impl Flusher {
     /// Starts the thread; it ends when the flusher is dropped.
-    pub(super) fn start<'scope>(scope: &'scope thread::Scope<'scope, '_>, writer: &'scope Writer) -> Self {
+    pub(super) fn start<'scope>(
+        scope: &'scope thread::Scope<'scope, '_>,
+        writer: &'scope Writer,
+    ) -> Self {
         let (batches, incoming) = mpsc::channel::<Vec<Range<u64>>>();
         scope.spawn(move || {
             for batch in incoming {
@@ -62,7 +65,9 @@ fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut result: Vec<Range<u64>> = Vec::new();
     for range in ranges {
         match result.last_mut() {
-            Some(last) if range.start <= last.end + qpx_format::PAGE_BYTES => last.end = last.end.max(range.end),
+            Some(last) if range.start <= last.end + qpx_format::PAGE_BYTES => {
+                last.end = last.end.max(range.end)
+            }
             _ => result.push(range),
         }
     }
@@ -76,7 +81,12 @@ mod tests {
     #[test]
     fn neighbours_are_joined() {
         let page = qpx_format::PAGE_BYTES;
-        let ranges = vec![3 * page..4 * page, 0..100, 10 * page..11 * page, page..2 * page];
+        let ranges = vec![
+            3 * page..4 * page,
+            0..100,
+            10 * page..11 * page,
+            page..2 * page,
+        ];
         assert_eq!(joined(ranges), [0..4 * page, 10 * page..11 * page]);
     }
 }

@@ -9,11 +9,7 @@ mod pool;
 mod store;
 mod units;
 
-use crate::{
-    Error, Progress,
-    plan::ShardPlan,
-    source::shard::State,
-};
+use crate::{Error, Progress, plan::ShardPlan, source::shard::State};
 use flush::Flusher;
 use pool::{Block, Pool};
 use qpx_format::Writer;
@@ -37,7 +33,13 @@ use units::Unit;
 const HEADER_READ_BYTES: usize = 4 << 20;
 
 /// Fills `writer` from the planned shards.
-pub(crate) fn run(shards: &[ShardPlan], writer: &Writer, threads: usize, allow_nonfinite: bool, progress: &dyn Progress) -> Result<(), Error> {
+pub(crate) fn run(
+    shards: &[ShardPlan],
+    writer: &Writer,
+    threads: usize,
+    allow_nonfinite: bool,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
     let workers = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
@@ -90,11 +92,17 @@ impl Pass<'_> {
             let file_digest = scope.spawn(|| sha256(from_reader));
             let (to_piece_digest, from_reader) = channel();
             let piece_digest = scope.spawn(|| self.digest_pieces(from_reader));
-            let read = workers.in_place_scope(|tasks| self.read(&file, tasks, &to_file_digest, &to_piece_digest));
+            let read = workers
+                .in_place_scope(|tasks| self.read(&file, tasks, &to_file_digest, &to_piece_digest));
             drop((to_file_digest, to_piece_digest));
             let joined = piece_digest.join();
             let digest = file_digest.join();
-            if let Some((_, error)) = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            if let Some((_, error)) = self
+                .failed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take()
+            {
                 return Err(error);
             }
             read?;
@@ -126,7 +134,9 @@ impl Pass<'_> {
     }
 
     fn check_state(&self, file: &File) -> Result<(), Error> {
-        let metadata = file.metadata().map_err(|e| self.unreadable("looking at", e))?;
+        let metadata = file
+            .metadata()
+            .map_err(|e| self.unreadable("looking at", e))?;
         let now = State::of(&metadata);
         let then = self.shard.state;
         if now == then {
@@ -155,7 +165,9 @@ impl Pass<'_> {
             if piece.length == 0
                 && let Some(slot) = piece.slot()
             {
-                self.store.writer.set_source(slot.source, *blake3::hash(b"").as_bytes());
+                self.store
+                    .writer
+                    .set_source(slot.source, *blake3::hash(b"").as_bytes());
             }
             for unit in units::of(piece) {
                 if self.stop.load(Ordering::Relaxed) {
@@ -171,7 +183,8 @@ impl Pass<'_> {
                 if !unit.alone
                     && let Some(slot) = piece.slot()
                 {
-                    let _ = to_piece_digest.send((Arc::clone(&block), unit.last.then_some(slot.source)));
+                    let _ = to_piece_digest
+                        .send((Arc::clone(&block), unit.last.then_some(slot.source)));
                 }
                 if !unit.last {
                     before = Some((piece.offset + unit.source.start, Arc::clone(&block)));
@@ -205,7 +218,13 @@ impl Pass<'_> {
     }
 
     /// The bytes of `unit`; what the block before holds of them is not read again.
-    fn block(&self, file: &File, unit: &Unit<'_>, at: &mut u64, before: Option<(u64, Arc<Block>)>) -> Result<Block, Error> {
+    fn block(
+        &self,
+        file: &File,
+        unit: &Unit<'_>,
+        at: &mut u64,
+        before: Option<(u64, Arc<Block>)>,
+    ) -> Result<Block, Error> {
         let start = unit.piece.offset + unit.source.start;
         let end = unit.piece.offset + unit.source.end;
         let length = usize::try_from(end - start).unwrap_or(usize::MAX);
@@ -214,7 +233,9 @@ impl Pass<'_> {
         if let Some((from, before)) = before
             && start < *at
         {
-            let overlap = usize::try_from(start - from).ok().and_then(|skip| before.bytes().get(skip..));
+            let overlap = usize::try_from(start - from)
+                .ok()
+                .and_then(|skip| before.bytes().get(skip..));
             let overlap = overlap.unwrap_or_default();
             known = overlap.len();
             if let Some(place) = block.bytes_mut().get_mut(..known) {
@@ -230,10 +251,11 @@ impl Pass<'_> {
     }
 
     fn fill(&self, file: &File, buffer: &mut [u8], at: u64) -> Result<(), Error> {
-        file.read_exact_at(buffer, at).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => self.changed("it ends earlier than it did"),
-            _ => self.unreadable("reading", error),
-        })
+        file.read_exact_at(buffer, at)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => self.changed("it ends earlier than it did"),
+                _ => self.unreadable("reading", error),
+            })
     }
 
     fn work(&self, number: u64, unit: &Unit<'_>, block: &Block) {
@@ -256,7 +278,9 @@ impl Pass<'_> {
         for (block, end) in blocks {
             digest.update(block.fresh_bytes());
             if let Some(source) = end {
-                self.store.writer.set_source(source, *digest.finalize().as_bytes());
+                self.store
+                    .writer
+                    .set_source(source, *digest.finalize().as_bytes());
                 digest.reset();
             }
         }

@@ -43,10 +43,16 @@ impl Pool {
     pub(super) fn take(self: &Arc<Self>, length: usize) -> Block {
         let mut state = self.state();
         while state.used_bytes > 0 && state.used_bytes + length > MOST_BYTES {
-            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .freed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         state.used_bytes += length;
-        let spare = state.spare.iter().position(|buffer| buffer.capacity() >= length);
+        let spare = state
+            .spare
+            .iter()
+            .position(|buffer| buffer.capacity() >= length);
         let mut buffer = match spare {
             Some(at) => state.spare.swap_remove(at),
             None => Vec::new(),

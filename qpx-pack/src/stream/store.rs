@@ -34,10 +34,19 @@ impl Store<'_> {
         self.look(unit, block)?;
         let (offset, leaf, slot_source, bytes) = match &unit.work {
             Work::Pass => return Ok(0..0),
-            Work::Store { offset, leaf, slot_source } => {
-                (*offset, *leaf, *slot_source, Cow::Borrowed(block.bytes()))
-            }
-            Work::Encode { offset, leaf, slot_source, encoding, columns, stored } => {
+            Work::Store {
+                offset,
+                leaf,
+                slot_source,
+            } => (*offset, *leaf, *slot_source, Cow::Borrowed(block.bytes())),
+            Work::Encode {
+                offset,
+                leaf,
+                slot_source,
+                encoding,
+                columns,
+                stored,
+            } => {
                 let rows = self.encode(unit, block.bytes(), encoding, *columns)?;
                 let range = to_usize(stored.start)..to_usize(stored.end);
                 let stored = match rows.get(range.clone()) {
@@ -52,7 +61,11 @@ impl Store<'_> {
         self.writer.set_leaf(leaf, digest);
         if unit.alone {
             let same = matches!(unit.work, Work::Store { .. });
-            let source = if same { digest } else { *blake3::hash(block.bytes()).as_bytes() };
+            let source = if same {
+                digest
+            } else {
+                *blake3::hash(block.bytes()).as_bytes()
+            };
             self.writer.set_source(slot_source, source);
         }
         Ok(offset..offset + bytes.len() as u64)
@@ -71,7 +84,10 @@ impl Store<'_> {
             return Ok(());
         };
         let start = unit.source.start + at as u64 * dtype.width();
-        let bytes = block.bytes().get(at * plain.bytes..(at + 1) * plain.bytes).unwrap_or_default();
+        let bytes = block
+            .bytes()
+            .get(at * plain.bytes..(at + 1) * plain.bytes)
+            .unwrap_or_default();
         let mut value = [f32::NAN];
         if let Some(decode) = plain.decode {
             decode(bytes, &mut value);
@@ -86,7 +102,13 @@ impl Store<'_> {
     }
 
     /// The rows of a unit, encoded on all threads of the pool this runs in.
-    fn encode(&self, unit: &Unit<'_>, source: &[u8], encoding: &Encoding, columns: u64) -> Result<Vec<u8>, Error> {
+    fn encode(
+        &self,
+        unit: &Unit<'_>,
+        source: &[u8],
+        encoding: &Encoding,
+        columns: u64,
+    ) -> Result<Vec<u8>, Error> {
         let columns = to_usize(columns);
         let dtype = unit.piece.dtype;
         let plain = dtype.encoding().and_then(|e| by_name(e.name));
@@ -107,10 +129,14 @@ impl Store<'_> {
                 if let Some(decode) = plain.decode {
                     decode(bytes, values);
                 }
-                if encoding.name != "f32" && encoding.name != "bf16"
+                if encoding.name != "f32"
+                    && encoding.name != "bf16"
                     && let Some(at) = first_beyond(values)
                 {
-                    return Some((chunk * rows_at_once * columns + at, values.get(at).copied().unwrap_or(0.0)));
+                    return Some((
+                        chunk * rows_at_once * columns + at,
+                        values.get(at).copied().unwrap_or(0.0),
+                    ));
                 }
                 encoding.encode_rows(level, values, columns, out);
                 None
@@ -131,11 +157,15 @@ impl Store<'_> {
 }
 
 fn first_beyond(values: &[f32]) -> Option<usize> {
-    let largest = values.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+    let largest = values
+        .iter()
+        .fold(0.0_f32, |most, value| most.max(value.abs()));
     if largest <= LARGEST_ENCODED {
         return None;
     }
-    values.iter().position(|value| value.abs() > LARGEST_ENCODED)
+    values
+        .iter()
+        .position(|value| value.abs() > LARGEST_ENCODED)
 }
 
 /// Lengths here are of buffers that exist.

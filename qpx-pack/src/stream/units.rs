@@ -27,7 +27,11 @@ pub(super) enum Work {
     /// Nothing but digests of the file.
     Pass,
     /// Store them as they are.
-    Store { offset: u64, leaf: u64, slot_source: u64 },
+    Store {
+        offset: u64,
+        leaf: u64,
+        slot_source: u64,
+    },
     /// Encode rows, and store a part of what comes out.
     Encode {
         offset: u64,
@@ -62,7 +66,11 @@ pub(super) fn of(piece: &Piece) -> Vec<Unit<'_>> {
                 units.push((range, work));
             }
         }
-        Target::Encoded { slot, encoding, columns } => {
+        Target::Encoded {
+            slot,
+            encoding,
+            columns,
+        } => {
             let source_row = columns * piece.dtype.width();
             let row = columns.div_ceil(encoding.block as u64) * encoding.bytes as u64;
             for (range, leaf) in leaves(slot) {

@@ -1,7 +1,15 @@
 //! Sixteen floats as four Advanced SIMD registers.
+//!
+//! On other machines tests compile it over an emulation of the intrinsics.
 #![expect(unsafe_code, reason = "instructions that not every machine has")]
 
+#[cfg(target_arch = "aarch64")]
 use std::arch::aarch64::*;
+
+#[cfg(not(target_arch = "aarch64"))]
+mod emulated;
+#[cfg(not(target_arch = "aarch64"))]
+use emulated::*;
 
 use super::{Kernel, Simd};
 use crate::encoding::half::f16_to_f32;
@@ -14,7 +22,11 @@ impl Neon {
     /// The proof, if it holds.
     #[inline]
     pub(crate) fn new() -> Option<Self> {
-        std::arch::is_aarch64_feature_detected!("neon").then_some(Self(()))
+        #[cfg(target_arch = "aarch64")]
+        let found = std::arch::is_aarch64_feature_detected!("neon");
+        #[cfg(not(target_arch = "aarch64"))]
+        let found = true;
+        found.then_some(Self(()))
     }
 }
 
@@ -26,8 +38,8 @@ macro_rules! have {
     };
 }
 
-#[target_feature(enable = "neon")]
-fn with_neon<K: Kernel>(s: Neon, kernel: K) -> K::Output {
+#[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon"))]
+unsafe fn with_neon<K: Kernel>(s: Neon, kernel: K) -> K::Output {
     kernel.run(s)
 }
 
@@ -35,7 +47,7 @@ fn with_neon<K: Kernel>(s: Neon, kernel: K) -> K::Output {
 #[derive(Clone, Copy)]
 pub(crate) struct Four(float32x4_t, float32x4_t, float32x4_t, float32x4_t);
 
-/// One instruction on each register of one, two or three values.
+/// One instruction on each register of two values.
 macro_rules! each {
     ($f:ident, $a:expr, $b:expr) => {
         have!(Four(
@@ -43,14 +55,6 @@ macro_rules! each {
             $f($a.1, $b.1),
             $f($a.2, $b.2),
             $f($a.3, $b.3)
-        ))
-    };
-    ($f:ident, $a:expr, $b:expr, $c:expr) => {
-        have!(Four(
-            $f($a.0, $b.0, $c.0),
-            $f($a.1, $b.1, $c.1),
-            $f($a.2, $b.2, $c.2),
-            $f($a.3, $b.3, $c.3)
         ))
     };
 }
@@ -227,15 +231,30 @@ impl Simd for Neon {
     }
     #[inline(always)]
     fn mul_add(self, a: Four, b: Four, c: Four) -> Four {
-        each!(mul_add, a, b, c)
+        Four(
+            mul_add(a.0, b.0, c.0),
+            mul_add(a.1, b.1, c.1),
+            mul_add(a.2, b.2, c.2),
+            mul_add(a.3, b.3, c.3),
+        )
     }
     #[inline(always)]
     fn larger(self, a: Four, b: Four) -> Four {
-        each!(larger, a, b)
+        Four(
+            larger(a.0, b.0),
+            larger(a.1, b.1),
+            larger(a.2, b.2),
+            larger(a.3, b.3),
+        )
     }
     #[inline(always)]
     fn smaller(self, a: Four, b: Four) -> Four {
-        each!(smaller, a, b)
+        Four(
+            smaller(a.0, b.0),
+            smaller(a.1, b.1),
+            smaller(a.2, b.2),
+            smaller(a.3, b.3),
+        )
     }
     #[inline(always)]
     fn power_of_two(self, shifted: Four) -> Four {

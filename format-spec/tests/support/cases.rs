@@ -1,0 +1,583 @@
+//! One bundle for each way to keep or break a rule.
+
+use super::{
+    draft,
+    raw::{Raw, RawStamp},
+    write,
+};
+use qpx_format::error::Kind;
+use serde_json::{Value, json};
+
+/// What a reader has to say about a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Intact.
+    Good,
+    /// Intact, with a torn stamp behind it.
+    Torn,
+    /// Refused or found at fault.
+    Bad(Kind),
+}
+
+pub struct Case {
+    pub name: String,
+    /// The rules that a good bundle shows, or the one that a bad one breaks.
+    pub rules: Vec<&'static str>,
+    pub verdict: Verdict,
+    pub bytes: Vec<u8>,
+}
+
+/// The sample bundle with every segment.
+pub fn sample() -> Raw {
+    static SAMPLE: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    Raw::of(SAMPLE.get_or_init(|| {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("sample.qpx");
+        write(&path, draft()).unwrap();
+        std::fs::read(path).unwrap()
+    }))
+}
+
+struct Cases(Vec<Case>);
+
+impl Cases {
+    fn bad(&mut self, rule: &'static str, what: &str, kind: Kind, bytes: Vec<u8>) {
+        self.0.push(Case {
+            name: format!("{rule}-{what}"),
+            rules: vec![rule],
+            verdict: Verdict::Bad(kind),
+            bytes,
+        });
+    }
+
+    fn broken(&mut self, rule: &'static str, what: &str, raw: Raw) {
+        self.bad(rule, what, Kind::Broken, raw.bytes());
+    }
+
+    fn good(&mut self, what: &str, verdict: Verdict, rules: &[&'static str], bytes: Vec<u8>) {
+        self.0.push(Case {
+            name: format!("good-{what}"),
+            rules: rules.to_vec(),
+            verdict,
+            bytes,
+        });
+    }
+}
+
+pub fn all() -> Vec<Case> {
+    let mut cases = Cases(vec![]);
+    good(&mut cases);
+    page_0(&mut cases);
+    manifest(&mut cases);
+    placement(&mut cases);
+    tensors(&mut cases);
+    attached(&mut cases);
+    stamps(&mut cases);
+    cases.0
+}
+
+fn good(cases: &mut Cases) {
+    let every: Vec<&str> = qpx_format::rule::RULES
+        .iter()
+        .map(|(number, _)| *number)
+        .filter(|number| !number.starts_with('8'))
+        .collect();
+    cases.good("every-segment", Verdict::Good, &every, sample().bytes());
+    let later = sample().field("minor", &[7, 0]).edit(|m| {
+        m["news"] = json!({"anything": 1});
+        m["checked"]["tensors"][0]["colour"] = json!("red");
+    });
+    let rules = ["2.3", "3.5"];
+    cases.good("later-minor-version", Verdict::Good, &rules, later.bytes());
+    let mut empty = draft();
+    empty.attached.clear();
+    empty.tensors.clear();
+    empty.experts.clear();
+    empty.aliases.clear();
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("empty.qpx");
+    write(&path, empty).unwrap();
+    let bytes = std::fs::read(path).unwrap();
+    cases.good("no-segments", Verdict::Good, &["2.6", "4.1", "4.2"], bytes);
+}
+
+fn page_0(cases: &mut Cases) {
+    let sample = sample();
+    let bytes = sample.bytes();
+    let flip = |at: usize| {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 0x40;
+        bytes
+    };
+    let n = |n: u64| n.to_le_bytes();
+    let with = |name, value: &[u8]| sample.clone().field(name, value);
+    let wrong = with("magic", b"\x89QPY\r\n\x1a\n").bytes();
+    cases.bad("2.1", "another-magic", Kind::NotABundle, wrong);
+    cases.bad("2.1", "altered-magic", Kind::Altered, flip(3));
+    cases.bad("2.2", "altered-length", Kind::Altered, flip(17));
+    cases.bad("2.2", "altered-digest", Kind::Altered, flip(16360));
+    let newer = with("major", &[2, 0]).bytes();
+    cases.bad("2.3", "major-2", Kind::Newer, newer);
+    cases.broken("2.3", "major-0", with("major", &[0, 0]));
+    cases.broken("2.4", "pages-of-4096", with("page bytes", &[0, 16, 0, 0]));
+    cases.broken("2.5", "reserved-byte", with("reserved", &[0, 0, 1]));
+    let content = bytes.len() as u64;
+    let name = "content length";
+    cases.broken("2.6", "no-whole-page", with(name, &n(content - 1)));
+    cases.broken("2.6", "huge", with(name, &n(1 << 60)));
+    cases.broken("2.6", "within-the-table", with(name, &n(32768)));
+    let cut = bytes[..bytes.len() - 1].to_vec();
+    cases.bad("2.7", "one-byte-missing", Kind::CutShort, cut);
+    cases.bad("2.7", "page-0-cut", Kind::CutShort, bytes[..9000].to_vec());
+    cases.broken(
+        "2.8",
+        "manifest-elsewhere",
+        with("manifest offset", &n(32768)),
+    );
+    cases.broken("2.8", "no-manifest", with("manifest length", &n(0)));
+    cases.broken(
+        "2.8",
+        "huge-manifest",
+        with("manifest length", &n((64 << 20) + 1)),
+    );
+    cases.broken("2.9", "table-elsewhere", with("table offset", &n(49152)));
+    let odd = sample.table.len() as u64 + 1;
+    cases.broken("2.9", "no-whole-digest", with("table length", &n(odd)));
+    cases.broken(
+        "2.9",
+        "huge-table",
+        with("table length", &n((256 << 20) + 32)),
+    );
+    cases.bad("2.10", "altered-manifest", Kind::Altered, flip(16384 + 90));
+    cases.bad("2.11", "altered-table", Kind::Altered, flip(32768 + 40));
+}
+
+fn manifest(cases: &mut Cases) {
+    let text = |text: &[u8]| {
+        let mut raw = sample();
+        raw.manifest = text.to_vec();
+        raw
+    };
+    let edit = |change: &dyn Fn(&mut Value)| sample().edit(change);
+    let whole = sample().manifest;
+    cases.broken("3.1", "not-json", text(b"{requires: []}"));
+    cases.broken("3.1", "an-array", text(b"[1, 2]"));
+    cases.broken("3.1", "cut", text(&whole[..whole.len() - 1]));
+    cases.broken("3.1", "two-values", text(&[&whole[..], b"{}"].concat()));
+    let not_utf8 = whole.iter().map(|b| if *b == b'#' { 0xff } else { *b });
+    cases.broken("3.1", "not-utf8", text(&not_utf8.collect::<Vec<_>>()));
+    let twice = sample().replace("{\"requires\":[]", "{\"requires\":[],\"requires\":[]");
+    cases.broken("3.2", "key-twice", twice);
+    let deep = sample().replace("\"layers\":2", "\"layers\":2,\"a\":[{\"b\":1,\"b\":1}]");
+    cases.broken("3.2", "deep-key-twice", deep);
+    let nest = format!("\"layers\":{}2{}", "[".repeat(62), "]".repeat(62));
+    cases.broken("3.3", "too-deep", sample().replace("\"layers\":2", &nest));
+    for (what, number) in [
+        ("large-integer", "9007199254740992"),
+        ("beyond-64-bits", "18446744073709551616"),
+        ("no-double", "1e400"),
+        ("large-negative", "-9007199254740992"),
+    ] {
+        let raw = sample().replace("\"layers\":2", &format!("\"layers\":{number}"));
+        cases.broken("3.3", what, raw);
+    }
+    let missing = edit(&|m| {
+        m["checked"].as_object_mut().unwrap().remove("aliases");
+    });
+    cases.broken("3.4", "key-missing", missing);
+    let as_text = edit(&|m| m["checked"]["tensors"][0]["offset"] = json!("65536"));
+    cases.broken("3.4", "text-for-a-count", as_text);
+    let fraction = sample().replace("\"start\":0", "\"start\":0.0");
+    cases.broken("3.4", "fraction", fraction);
+    let negative = sample().replace("\"start\":0", "\"start\":-1");
+    cases.broken("3.4", "negative", negative);
+    let array = edit(&|m| m["checked"]["parameters"] = json!([1, 2]));
+    cases.broken("3.4", "array-for-an-object", array);
+    let object = edit(&|m| m["checked"]["segments"][0]["kind"] = json!({"attached": null}));
+    cases.broken("3.4", "object-for-a-word", object);
+    let kind = edit(&|m| m["checked"]["segments"][0]["kind"] = json!("attic"));
+    cases.broken("3.4", "unknown-word", kind);
+    cases.broken("3.5", "unknown-key", edit(&|m| m["news"] = json!(1)));
+    let deep = edit(&|m| m["claimed"]["origin"]["files"][1]["owner"] = json!("me"));
+    cases.broken("3.5", "deep-unknown-key", deep);
+    let needs = edit(&|m| {
+        m["requires"] = json!(["teleport", "levitation"]);
+        m["news"] = json!(1);
+    });
+    cases.bad("3.6", "unknown-feature", Kind::Newer, needs.bytes());
+    let set = |key: &'static str, value: Value| {
+        edit(&move |m| m["checked"]["architecture"][key] = value.clone())
+    };
+    cases.broken("3.7", "family-not-a-word", set("family", json!("Qwen 3")));
+    cases.broken("3.7", "family-a-number", set("family", json!(3)));
+    cases.broken(
+        "3.7",
+        "no-experts-chosen",
+        set("experts_per_token", json!(0)),
+    );
+    cases.broken("3.7", "too-many-chosen", set("experts_per_token", json!(4)));
+    let total = edit(&|m| m["checked"]["parameters"]["total"] = json!(1));
+    cases.broken("3.8", "total", total);
+    let active = edit(&|m| m["checked"]["parameters"]["active"] = json!(1));
+    cases.broken("3.8", "active", active);
+    let bytes = edit(&|m| m["checked"]["census"]["f32"]["bytes"] = json!(1));
+    cases.broken("3.9", "bytes", bytes);
+    let absent = edit(&|m| {
+        m["checked"]["census"]["q2_k"] = json!({"tensors": 0, "weights": 0, "bytes": 0});
+    });
+    cases.broken("3.9", "encoding-not-used", absent);
+    let file = |key: &'static str, value: Value| {
+        edit(&move |m| m["claimed"]["origin"]["files"][1][key] = value.clone())
+    };
+    cases.broken("3.10", "upper-case", file("sha256", json!("A".repeat(64))));
+    cases.broken("3.10", "too-short", file("sha256", json!("ab")));
+    cases.broken("3.10", "missing", file("sha256", Value::Null));
+    cases.broken("3.11", "escaping", file("name", json!("../../etc/passwd")));
+    cases.broken("3.11", "not-ascending", file("name", json!("config.json")));
+    let source = |list: &'static str, key: &'static str, value: Value| {
+        edit(&move |m| m["checked"][list][0]["source"][key] = value.clone())
+    };
+    cases.broken("3.12", "empty-name", source("tensors", "name", json!("")));
+    cases.broken(
+        "3.12",
+        "control-character",
+        source("tensors", "name", json!("a\u{7}")),
+    );
+    cases.broken("3.12", "dtype", source("tensors", "dtype", json!("f32")));
+    cases.broken(
+        "3.12",
+        "stride-of-a-tensor",
+        source("tensors", "stride", json!(4)),
+    );
+    cases.broken(
+        "3.12",
+        "name-and-stride",
+        source("experts", "stride", json!(4)),
+    );
+    cases.broken(
+        "3.12",
+        "neither-name-nor-stride",
+        source("experts", "name", json!("w")),
+    );
+}
+
+fn placement(cases: &mut Cases) {
+    let edit = |change: &dyn Fn(&mut Value)| sample().edit(|m| change(&mut m["checked"]));
+    let set = |list: &'static str, n: usize, key: &'static str, change: &dyn Fn(u64) -> u64| {
+        edit(&|c| c[list][n][key] = json!(change(c[list][n][key].as_u64().unwrap())))
+    };
+    let list = |c: &mut Value, name: &str| c[name].as_array().unwrap().clone();
+    let swapped = edit(&|c| c["segments"].as_array_mut().unwrap().swap(1, 2));
+    cases.broken("4.1", "swapped", swapped);
+    let twice = edit(&|c| {
+        let mut segments = list(c, "segments");
+        segments.insert(1, segments[0].clone());
+        c["segments"] = segments.into();
+    });
+    cases.broken("4.1", "twice", twice);
+    let missing = edit(&|c| drop(c["segments"].as_array_mut().unwrap().pop()));
+    cases.broken("4.1", "not-listed", missing);
+    let unused = edit(&|c| c["attached"] = json!([]));
+    cases.broken("4.1", "holds-nothing", unused);
+    cases.broken("4.2", "gap", set("segments", 2, "offset", &|n| n + 16384));
+    cases.broken(
+        "4.2",
+        "overlap",
+        set("segments", 2, "offset", &|n| n - 16384),
+    );
+    let mut longer = sample();
+    longer.data.extend_from_slice(&[0; 16384]);
+    cases.broken("4.2", "content-behind-the-last", longer);
+    cases.broken(
+        "4.3",
+        "longer",
+        set("segments", 1, "length", &|n| n + 16384),
+    );
+    cases.broken(
+        "4.4",
+        "no-power-of-two",
+        set("segments", 1, "leaf_bytes", &|_| 12288),
+    );
+    cases.broken(
+        "4.4",
+        "too-large",
+        set("segments", 1, "leaf_bytes", &|_| 8 << 20),
+    );
+    cases.broken(
+        "4.4",
+        "too-small",
+        set("segments", 1, "leaf_bytes", &|_| 256),
+    );
+    cases.broken("4.4", "zero", set("segments", 1, "leaf_bytes", &|_| 0));
+    cases.broken(
+        "4.5",
+        "tensor-moved",
+        set("tensors", 1, "offset", &|n| n + 256),
+    );
+    cases.broken(
+        "4.5",
+        "tensors-overlap",
+        set("tensors", 1, "offset", &|n| n - 256),
+    );
+    cases.broken(
+        "4.5",
+        "file-moved",
+        set("attached", 1, "offset", &|n| n + 1),
+    );
+    cases.broken("4.6", "base", set("experts", 1, "base", &|n| n + 256));
+    cases.broken("4.6", "stride", set("experts", 0, "stride", &|n| n + 16384));
+    cases.broken(
+        "4.6",
+        "counts-differ",
+        set("experts", 1, "count", &|n| n - 1),
+    );
+    cases.broken("4.6", "no-experts", set("experts", 0, "count", &|_| 0));
+    cases.broken("4.6", "too-many", set("experts", 0, "count", &|_| 65_537));
+
+    let raw = sample();
+    let manifest = raw.json();
+    let offset = |list: &str, n: usize, key: &str| {
+        manifest["checked"][list][n][key].as_u64().unwrap() as usize
+    };
+    let flip = |at: usize| {
+        let mut bytes = raw.bytes();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let mut altered = |rule, what: &str, at: usize| {
+        cases.bad(rule, what, Kind::Altered, flip(at));
+    };
+    altered("4.7", "attached", offset("attached", 1, "offset") + 9);
+    altered("4.7", "core", offset("tensors", 1, "offset"));
+    altered("4.7", "head", offset("tensors", 5, "offset") + 3);
+    let expert = offset("experts", 1, "base") + 2 * offset("experts", 1, "stride");
+    altered("4.7", "expert", expert);
+    altered(
+        "4.7",
+        "second-leaf-of-rows",
+        offset("tensors", 7, "offset") + 65536,
+    );
+    altered("4.7", "kept", offset("tensors", 8, "offset") + 23);
+    altered("4.8", "behind-the-manifest", 16384 + raw.manifest.len());
+    altered("4.8", "behind-the-table", 32768 + raw.table.len());
+    altered("4.8", "between-tensors", offset("tensors", 1, "offset") - 1);
+    let record = offset("experts", 0, "base") + offset("experts", 0, "stride") - 1;
+    altered("4.8", "behind-a-record", record);
+    altered("4.8", "at-the-end", raw.bytes().len() - 1);
+
+    let mut longer = sample();
+    longer.table.extend_from_slice(&[0; 32]);
+    cases.broken("4.9", "digest-too-many", longer);
+    let mut shorter = sample();
+    shorter.table.truncate(shorter.table.len() - 32);
+    cases.broken("4.9", "digest-missing", shorter);
+    let swapped = edit(&|c| c["tensors"].as_array_mut().unwrap().swap(4, 5));
+    cases.broken("4.10", "tensors", swapped);
+    let swapped = edit(&|c| c["experts"].as_array_mut().unwrap().swap(0, 1));
+    cases.broken("4.10", "rows", swapped);
+    let twice = edit(&|c| c["experts"][1] = c["experts"][0].clone());
+    cases.broken("4.10", "row-twice", twice);
+}
+
+fn tensors(cases: &mut Cases) {
+    let set = |list: &'static str, n: usize, key: &'static str, value: Value| {
+        sample().edit(|m| m["checked"][list][n][key] = value)
+    };
+    cases.broken(
+        "5.1",
+        "unknown",
+        set("tensors", 0, "encoding", json!("f33")),
+    );
+    cases.broken(
+        "5.1",
+        "unknown-of-experts",
+        set("experts", 0, "encoding", json!("F32")),
+    );
+    let nine = json!([1, 1, 1, 1, 1, 1, 1, 1, 8]);
+    cases.broken("5.2", "nine-dimensions", set("tensors", 0, "shape", nine));
+    let huge = json!([4_294_967_296_u64, 4_294_967_296_u64]);
+    cases.broken("5.2", "overflow", set("tensors", 0, "shape", huge));
+    let hidden = json!([0, 9_007_199_254_740_991_u64, 9_007_199_254_740_991_u64]);
+    let longer = set("tensors", 4, "shape", hidden);
+    cases.broken("5.2", "overflow-behind-a-zero", longer);
+    cases.broken("5.3", "longer", set("tensors", 0, "length", json!(33)));
+    cases.broken("5.3", "expert", set("experts", 0, "length", json!(1)));
+    let flat = sample().edit(|m| {
+        let tensor = &mut m["checked"]["tensors"][1];
+        tensor["shape"] = json!([256]);
+        tensor["length"] = json!(272);
+    });
+    cases.broken("5.4", "one-dimension", flat);
+    let three = set("experts", 0, "shape", json!([1, 6, 8]));
+    cases.broken("5.5", "three-dimensions", three);
+    let none = sample().edit(|m| {
+        let row = &mut m["checked"]["experts"][0];
+        row["shape"] = json!([0, 8]);
+        row["length"] = json!(0);
+    });
+    cases.broken("5.5", "no-rows", none);
+
+    for (what, role) in [
+        ("upper-case", "layer.0.Attention.norm"),
+        ("empty", ""),
+        ("empty-word", "layer.0..norm"),
+        ("layer-without-number", "layer.attention.norm"),
+        ("leading-zero", "layer.00.norm"),
+        ("layer-alone", "layer.0"),
+        ("number-first", "0.norm"),
+        ("kept-alone", "kept"),
+        ("kept-empty", "kept."),
+        ("kept-control", "kept.a\nb"),
+        ("space", "layer.0.attention norm"),
+    ] {
+        cases.broken("6.1", what, set("tensors", 0, "role", json!(role)));
+    }
+    let router = json!("layer.0.router");
+    cases.broken("6.2", "twice", set("tensors", 0, "role", router.clone()));
+    cases.broken("6.2", "alias", set("aliases", 0, "role", router));
+    for (what, n, role) in [
+        ("kept-in-core", 0, "kept.a"),
+        ("output-in-core", 0, "output"),
+        ("draft-in-core", 0, "draft.0.norm"),
+        ("layer-in-head", 5, "layer.0.norm"),
+        ("layer-in-draft", 6, "layer.0.norm"),
+        ("core-in-kept", 8, "layer.0.norm"),
+        ("expert-as-tensor", 0, "layer.0.expert.7.gate"),
+    ] {
+        cases.broken("6.3", what, set("tensors", n, "role", json!(role)));
+    }
+    let core = set("experts", 0, "segment", json!("core"));
+    cases.broken("6.3", "experts-in-core", core);
+    cases.broken(
+        "6.4",
+        "of-nothing",
+        set("aliases", 0, "of", json!("nothing")),
+    );
+    cases.broken("6.4", "of-itself", set("aliases", 0, "of", json!("output")));
+    let expert = json!("layer.0.expert.9.gate");
+    cases.broken("6.4", "expert", set("aliases", 0, "role", expert));
+    let kept = sample().edit(|m| m["checked"]["tensors"][8]["role"] = json!("kept.another"));
+    cases.broken("6.5", "another-name", kept);
+}
+
+fn attached(cases: &mut Cases) {
+    let name = |name: &str| sample().edit(|m| m["checked"]["attached"][1]["name"] = json!(name));
+    for (what, bad) in [
+        ("parent", "../config.json"),
+        ("parent-within", "a/../../b"),
+        ("absolute", "/etc/passwd"),
+        ("backslash", "..\\config.json"),
+        ("drive", "c:config.json"),
+        ("dot", "./a"),
+        ("empty", ""),
+        ("folder", "a/"),
+        ("zero-byte", "a\0b"),
+        ("dot-at-the-end", "a."),
+    ] {
+        cases.broken("7.1", what, name(bad));
+    }
+    cases.broken("7.1", "long-part", name(&"a".repeat(256)));
+    cases.broken("7.2", "twice", name("config.json"));
+    cases.broken("7.2", "letter-case", name("CONFIG.json"));
+    cases.broken("7.2", "file-and-folder", name("config.json/a"));
+    let plain = sample().edit(|m| m["checked"]["attached"][0]["length"] = json!(9));
+    cases.broken("7.3", "plain-lengths-differ", plain);
+    let huge = sample().edit(|m| {
+        m["checked"]["attached"][1]["length"] = json!((1_u64 << 30) + 1);
+    });
+    cases.broken("7.3", "too-large", huge);
+    let content = draft().attached[1].content.clone();
+    let frame = zstd::bulk::compress(&content, 9).unwrap();
+    let length = content.len() as u64;
+    cases.broken(
+        "7.4",
+        "longer-than-declared",
+        sample().attach(1, &frame, length - 1),
+    );
+    cases.broken(
+        "7.4",
+        "shorter-than-declared",
+        sample().attach(1, &frame, length + 1),
+    );
+    let behind = [&frame[..], b"more"].concat();
+    cases.broken("7.4", "bytes-behind", sample().attach(1, &behind, length));
+    let two = [&frame[..], &frame].concat();
+    cases.broken("7.4", "two-frames", sample().attach(1, &two, 2 * length));
+    let cut = &frame[..frame.len() - 2];
+    cases.broken("7.4", "frame-cut", sample().attach(1, cut, length));
+    cases.broken("7.4", "no-frame", sample().attach(1, b"plain text", 10));
+    let bomb = zstd::bulk::compress(&vec![0; 10 << 20], 9).unwrap();
+    let room = sample().attach(1, &bomb[..bomb.len().min(12000)], 10);
+    cases.broken("7.4", "grows", room);
+}
+
+fn stamps(cases: &mut Cases) {
+    let raw = sample();
+    let id = raw.id();
+    let first = RawStamp::new("proof", b"{\"a\":[1,2]}", &id, &[0; 32]);
+    let previous = first.bytes()[first.bytes().len() - 32..].to_vec();
+    let second = RawStamp::new("note", b"\"twelve b\"", &id, &previous);
+    let with = |stamps: &[Vec<u8>]| {
+        let mut raw = sample();
+        raw.stamps = stamps.concat();
+        raw.bytes()
+    };
+    let one = first.bytes();
+    let two = second.bytes();
+    let rules = ["8.1", "8.2", "8.3", "8.4", "8.5", "8.6"];
+    let good = with(&[one.clone(), two.clone()]);
+    cases.good("stamps", Verdict::Good, &rules, good);
+    for (what, tail) in [
+        ("zeros", vec![0; 500]),
+        ("header-cut", two[..50].to_vec()),
+        ("one-byte", two[..1].to_vec()),
+        ("payload-cut", two[..110].to_vec()),
+        ("digest-cut", two[..two.len() - 1].to_vec()),
+    ] {
+        let bytes = with(&[one.clone(), tail]);
+        cases.good(&format!("torn-{what}"), Verdict::Torn, &["8.7"], bytes);
+    }
+    let mut altered = |rule, what: &str, tail: Vec<u8>| {
+        cases.bad(rule, what, Kind::Altered, with(&[one.clone(), tail]));
+    };
+    altered("8.1", "magic", second.clone().set(0, b"QPXSTAMQ").bytes());
+    altered("8.1", "version", second.clone().set(8, &[2]).bytes());
+    altered("8.1", "reserved", second.clone().set(13, &[1]).bytes());
+    altered("8.1", "kind", second.clone().set(16, b"No").bytes());
+    altered("8.1", "no-kind", second.clone().set(16, &[0; 4]).bytes());
+    altered(
+        "8.1",
+        "behind-the-kind",
+        second.clone().set(25, b"x").bytes(),
+    );
+    let long = ((16_u64 << 20) + 1).to_le_bytes();
+    altered("8.2", "too-long", second.clone().set(32, &long).bytes());
+    let mut length = two.clone();
+    length[32] ^= 0x40;
+    altered("8.2", "altered", length);
+    altered(
+        "8.3",
+        "another-bundle",
+        second.clone().set(40, &[7; 32]).bytes(),
+    );
+    altered("8.4", "first-again", one.clone());
+    altered(
+        "8.4",
+        "another-chain",
+        second.clone().set(72, &[0; 32]).bytes(),
+    );
+    let mut payload = two.clone();
+    payload[106] ^= 1;
+    altered("8.5", "payload", payload);
+    let mut digest = two.clone();
+    *digest.last_mut().unwrap() ^= 1;
+    altered("8.5", "digest", digest);
+    let mut padding = second.clone();
+    padding.padding = vec![1; padding.padding.len()];
+    altered("8.5", "padding", padding.bytes());
+    let not_json = RawStamp::new("note", b"hello", &id, &previous);
+    altered("8.6", "not-json", not_json.bytes());
+    let twice = RawStamp::new("note", b"{\"a\":1,\"a\":1}", &id, &previous);
+    altered("8.6", "key-twice", twice.bytes());
+    altered("8.7", "no-stamp-behind", b"something else".to_vec());
+}
