@@ -133,3 +133,63 @@ fn decoded(
     }
     bytes
 }
+
+/// What the second reader makes of every vector: a line of name and verdict (`intact`, `newer`, or a broken rule's text).
+const JUDGE: &str = r#"
+import pathlib, sys, tempfile, zstandard
+sys.path.insert(0, sys.argv[1])
+from second_reader import Bundle, Fault
+for path in sorted(pathlib.Path(sys.argv[2]).glob("*.qpx.zst")):
+    with tempfile.TemporaryDirectory() as folder:
+        plain = pathlib.Path(folder) / "vector.qpx"
+        with open(path, "rb") as packed, open(plain, "wb") as out:
+            zstandard.ZstdDecompressor().copy_stream(packed, out)
+        found = []
+        try:
+            with Bundle(plain) as bundle:
+                bundle.verify(say=lambda text: None, fault=found.append)
+        except Fault as fault:
+            found.append("newer" if fault.newer else str(fault))
+    print(path.name, *(str(f).replace("\n", " ") for f in found[:1] or ["intact"]), sep="\t")
+"#;
+
+#[test]
+fn both_readers_judge_every_vector_alike() {
+    let Some(python) = python() else { return };
+    let folder = root().join("format-spec");
+    let output = Command::new(&python)
+        .args(["-c", JUDGE])
+        .args([folder.clone(), folder.join("vectors")])
+        .output()
+        .expect("python starts");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let index: serde_json::Map<String, Value> = serde_json::from_slice(
+        &std::fs::read(folder.join("vectors/index.json")).expect("the index"),
+    )
+    .expect("JSON");
+    let theirs = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut differing = Vec::new();
+    for line in theirs.lines() {
+        let (name, found) = line.split_once('\t').expect("a name and a verdict");
+        let ours = index[name]["verdict"].as_str().expect("a verdict");
+        let alike = match ours {
+            // A torn last stamp is no fault of the content.
+            "intact" | "torn stamp" => found == "intact",
+            "newer" => found == "newer",
+            _ => !["intact", "newer"].contains(&found),
+        };
+        if !alike {
+            differing.push(format!("{name}: {ours}, the second reader: {found}"));
+        }
+    }
+    assert_eq!(
+        theirs.lines().count(),
+        index.len(),
+        "not every vector was judged"
+    );
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
