@@ -21,7 +21,7 @@ pub enum Verdict {
 
 pub struct Case {
     pub name: String,
-    /// The rules that a good bundle shows, or the one that a bad one breaks.
+    /// The rules that a good bundle shows, or those that a bad one breaks: first the one that this reader names.
     pub rules: Vec<&'static str>,
     pub verdict: Verdict,
     pub bytes: Vec<u8>,
@@ -52,6 +52,11 @@ impl Cases {
 
     fn broken(&mut self, rule: &'static str, what: &str, raw: Raw) {
         self.bad(rule, what, Kind::Broken, raw.bytes());
+    }
+
+    /// Other rules that the last bundle breaks, and that a reader may name instead.
+    fn or(&mut self, rules: &[&'static str]) {
+        self.0.last_mut().unwrap().rules.extend(rules);
     }
 
     fn good(&mut self, what: &str, verdict: Verdict, rules: &[&'static str], bytes: Vec<u8>) {
@@ -99,6 +104,52 @@ fn good(cases: &mut Cases) {
     write(&path, empty).unwrap();
     let bytes = std::fs::read(path).unwrap();
     cases.good("no-segments", Verdict::Good, &["2.6", "4.1", "4.2"], bytes);
+
+    // A segment of no bytes starts where the next one does.
+    let mut nothing = draft();
+    nothing.tensors[0].shape = vec![0];
+    nothing.tensors.drain(1..5);
+    let path = scratch.path().join("nothing.qpx");
+    write(&path, nothing).unwrap();
+    let bytes = std::fs::read(path).unwrap();
+    let rules = ["4.1", "4.2", "4.3", "4.5", "4.7"];
+    cases.good("segment-of-an-empty-tensor", Verdict::Good, &rules, bytes);
+    // A frame that states its size and no window may be as long as the file is declared: here 129 MiB, in runs of one byte.
+    let length = 129_u32 << 20;
+    let mut frame = b"\x28\xb5\x2f\xfd\xa0".to_vec();
+    frame.extend_from_slice(&length.to_le_bytes());
+    for left in (0..length >> 17).rev() {
+        let last = u32::from(left == 0);
+        let header = (1_u32 << 17) << 3 | 1 << 1 | last;
+        frame.extend_from_slice(&header.to_le_bytes()[..3]);
+        frame.push(b'a');
+    }
+    let long = sample().attach(1, &frame, length.into());
+    let rules = ["7.3", "7.4"];
+    cases.good(
+        "single-segment-of-129-mib",
+        Verdict::Good,
+        &rules,
+        long.bytes(),
+    );
+    // `expert` is a word like any other outside of layers.
+    let alias = sample().edit(|m| {
+        let alias = json!({"role": "adapter.0.expert", "of": "norm", "source": null});
+        m["checked"]["aliases"].as_array_mut().unwrap().push(alias);
+    });
+    cases.good(
+        "alias-called-expert",
+        Verdict::Good,
+        &["6.4"],
+        alias.bytes(),
+    );
+    let close = sample().replace("\"layers\":2", "\"layers\":2,\"a\":9007199254740991.4");
+    cases.good(
+        "fraction-within-the-limit",
+        Verdict::Good,
+        &["3.3"],
+        close.bytes(),
+    );
 }
 
 fn page_0(cases: &mut Cases) {
@@ -166,6 +217,13 @@ fn manifest(cases: &mut Cases) {
     cases.broken("3.1", "two-values", text(&[&whole[..], b"{}"].concat()));
     let not_utf8 = whole.iter().map(|b| if *b == b'#' { 0xff } else { *b });
     cases.broken("3.1", "not-utf8", text(&not_utf8.collect::<Vec<_>>()));
+    let marked = [b"\xef\xbb\xbf", &whole[..]].concat();
+    cases.broken("3.1", "byte-order-mark", text(&marked));
+    let surrogate = |text: &str| sample().replace("\"layers\":2", text);
+    let lone = surrogate("\"layers\":2,\"a\":\"\\ud800\"");
+    cases.broken("3.1", "lone-surrogate", lone);
+    let lone = surrogate("\"layers\":2,\"\\udc00\":1");
+    cases.broken("3.1", "lone-surrogate-in-a-key", lone);
     let twice = sample().replace("{\"requires\":[]", "{\"requires\":[],\"requires\":[]");
     cases.broken("3.2", "key-twice", twice);
     let deep = sample().replace("\"layers\":2", "\"layers\":2,\"a\":[{\"b\":1,\"b\":1}]");
@@ -177,10 +235,17 @@ fn manifest(cases: &mut Cases) {
         ("beyond-64-bits", "18446744073709551616"),
         ("no-double", "1e400"),
         ("large-negative", "-9007199254740992"),
+        ("rounds-to-a-large-one", "9007199254740991.5"),
     ] {
         let raw = sample().replace("\"layers\":2", &format!("\"layers\":{number}"));
         cases.broken("3.3", what, raw);
     }
+    let many = format!("\"layers\":2,\"a\":[{}0]", "0,".repeat(1 << 20));
+    cases.broken(
+        "3.3",
+        "too-many-values",
+        sample().replace("\"layers\":2", &many),
+    );
     let missing = edit(&|m| {
         m["checked"].as_object_mut().unwrap().remove("aliases");
     });
@@ -191,6 +256,12 @@ fn manifest(cases: &mut Cases) {
     cases.broken("3.4", "fraction", fraction);
     let negative = sample().replace("\"start\":0", "\"start\":-1");
     cases.broken("3.4", "negative", negative);
+    let minus = sample().replace("\"start\":0", "\"start\":-0");
+    cases.broken("3.4", "minus-zero", minus);
+    let purpose = edit(&|m| m["checked"]["attached"][0]["purpose"] = json!("poem"));
+    cases.broken("3.4", "unknown-purpose", purpose.clone());
+    let later = purpose.field("minor", &[7, 0]);
+    cases.broken("3.4", "unknown-purpose-in-a-later-minor-version", later);
     let array = edit(&|m| m["checked"]["parameters"] = json!([1, 2]));
     cases.broken("3.4", "array-for-an-object", array);
     let object = edit(&|m| m["checked"]["segments"][0]["kind"] = json!({"attached": null}));
@@ -332,6 +403,10 @@ fn placement(cases: &mut Cases) {
         set("experts", 1, "count", &|n| n - 1),
     );
     cases.broken("4.6", "no-experts", set("experts", 0, "count", &|_| 0));
+    cases.or(&["3.7"]);
+    let layer = set("experts", 5, "layer", &|_| 1_000_000_000);
+    cases.broken("4.6", "layer-of-ten-digits", layer);
+    cases.or(&["6.1"]);
     cases.broken("4.6", "too-many", set("experts", 0, "count", &|_| 65_537));
 
     let raw = sample();
@@ -448,6 +523,7 @@ fn tensors(cases: &mut Cases) {
     }
     let core = set("experts", 0, "segment", json!("core"));
     cases.broken("6.3", "experts-in-core", core);
+    cases.or(&["3.4"]);
     cases.broken(
         "6.4",
         "of-nothing",
@@ -456,6 +532,8 @@ fn tensors(cases: &mut Cases) {
     cases.broken("6.4", "of-itself", set("aliases", 0, "of", json!("output")));
     let expert = json!("layer.0.expert.9.gate");
     cases.broken("6.4", "expert", set("aliases", 0, "role", expert));
+    let kept = json!("kept.output");
+    cases.broken("6.4", "kept", set("aliases", 0, "role", kept));
     let kept = sample().edit(|m| m["checked"]["tensors"][8]["role"] = json!("kept.another"));
     cases.broken("6.5", "another-name", kept);
 }
@@ -509,6 +587,32 @@ fn attached(cases: &mut Cases) {
     let bomb = zstd::bulk::compress(&vec![0; 10 << 20], 9).unwrap();
     let room = sample().attach(1, &bomb[..bomb.len().min(12000)], 10);
     cases.broken("7.4", "grows", room);
+    let skipped = b"\x50\x2a\x4d\x18\x04\0\0\0skip";
+    cases.broken(
+        "7.4",
+        "skippable-frame-alone",
+        sample().attach(1, skipped, 0),
+    );
+    let in_front = [&skipped[..], &frame].concat();
+    let in_front = sample().attach(1, &in_front, length);
+    cases.broken("7.4", "skippable-frame-in-front", in_front);
+    let behind = [&frame[..], skipped].concat();
+    let behind = sample().attach(1, &behind, length);
+    cases.broken("7.4", "skippable-frame-behind", behind);
+    let mut nothing = sample().attach(1, b"", 0);
+    nothing.table.drain(32..64);
+    cases.broken("7.4", "nothing-stored", nothing);
+    // As long as it says, which is not what is declared: refused before memory is taken.
+    let stated = b"\x28\xb5\x2f\xfd\xa0\0\0\0\xc0\x09\0\0a".to_vec();
+    cases.broken(
+        "7.4",
+        "single-segment-of-3-gib",
+        sample().attach(1, &stated, 1),
+    );
+    // Descriptor 0: no content size, a window is stated, here 2 to the power of 10 + 18 (256 MiB); one raw block.
+    let wide = b"\x28\xb5\x2f\xfd\0\x90\x09\0\0a".to_vec();
+    let wide = sample().attach(1, &wide, 1);
+    cases.broken("7.4", "window-of-256-mib", wide);
 }
 
 fn stamps(cases: &mut Cases) {
@@ -524,6 +628,11 @@ fn stamps(cases: &mut Cases) {
     };
     let one = first.bytes();
     let two = second.bytes();
+    let zeros_from = |at: usize| {
+        let mut bytes = second.bytes();
+        bytes[at..].fill(0);
+        bytes
+    };
     let rules = ["8.1", "8.2", "8.3", "8.4", "8.5", "8.6"];
     let good = with(&[one.clone(), two.clone()]);
     cases.good("stamps", Verdict::Good, &rules, good);
@@ -533,6 +642,9 @@ fn stamps(cases: &mut Cases) {
         ("one-byte", two[..1].to_vec()),
         ("payload-cut", two[..110].to_vec()),
         ("digest-cut", two[..two.len() - 1].to_vec()),
+        ("digest-zeros", zeros_from(two.len() - 32)),
+        ("payload-zeros", zeros_from(106)),
+        ("header-zeros", zeros_from(50)),
     ] {
         let bytes = with(&[one.clone(), tail]);
         cases.good(&format!("torn-{what}"), Verdict::Torn, &["8.7"], bytes);
@@ -576,8 +688,53 @@ fn stamps(cases: &mut Cases) {
     padding.padding = vec![1; padding.padding.len()];
     altered("8.5", "padding", padding.bytes());
     let not_json = RawStamp::new("note", b"hello", &id, &previous);
-    altered("8.6", "not-json", not_json.bytes());
+    cases.bad(
+        "8.6",
+        "not-json",
+        Kind::Altered,
+        with(&[one.clone(), not_json.bytes()]),
+    );
+    cases.or(&["3.1"]);
     let twice = RawStamp::new("note", b"{\"a\":1,\"a\":1}", &id, &previous);
-    altered("8.6", "key-twice", twice.bytes());
-    altered("8.7", "no-stamp-behind", b"something else".to_vec());
+    cases.bad(
+        "8.6",
+        "key-twice",
+        Kind::Altered,
+        with(&[one.clone(), twice.bytes()]),
+    );
+    cases.or(&["3.2"]);
+    for (what, tail, rule) in [
+        ("no-stamp-behind", b"something else".to_vec(), "8.1"),
+        (
+            "bad-kind-cut",
+            second.clone().set(16, b"No").bytes()[..50].to_vec(),
+            "8.1",
+        ),
+        (
+            "bad-length-cut",
+            second.clone().set(32, &long).bytes()[..50].to_vec(),
+            "8.2",
+        ),
+    ] {
+        cases.bad("8.7", what, Kind::Altered, with(&[one.clone(), tail]));
+        cases.or(&[rule]);
+    }
+    // Zeros where the digest should be, and more behind them than one record has.
+    let tail = [zeros_from(two.len() - 32), vec![0; 64]].concat();
+    cases.bad(
+        "8.5",
+        "zeros-behind-the-digest",
+        Kind::Altered,
+        with(&[one.clone(), tail]),
+    );
+    cases.or(&["8.7"]);
+    let mut digest = two.clone();
+    let end = digest.len();
+    digest[end - 31..].fill(0);
+    cases.bad(
+        "8.5",
+        "digest-almost-zeros",
+        Kind::Altered,
+        with(&[one.clone(), digest]),
+    );
 }
