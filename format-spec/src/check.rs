@@ -367,6 +367,13 @@ fn roles(checked: &Checked) -> Result<(), Fault> {
             )
             .of(&label));
         }
+        if row.layer > role::MAX_NUMBER {
+            return Err(fault(
+                "4.6",
+                format!("a layer's number is at most {}", role::MAX_NUMBER),
+            )
+            .of(&label));
+        }
         if !matches!(row.segment, SegmentKind::Experts | SegmentKind::Draft) {
             return Err(fault(
                 "6.3",
@@ -383,7 +390,9 @@ fn roles(checked: &Checked) -> Result<(), Fault> {
             return Err(fault("6.2", "the role is given twice").of(role));
         }
         let mut words = role.split('.');
-        if words.next() == Some("kept") || words.nth(1) == Some("expert") {
+        let first = words.next().unwrap_or_default();
+        let expert = matches!(first, "layer" | "draft") && words.nth(1) == Some("expert");
+        if first == "kept" || expert {
             return Err(fault("6.4", "neither a kept tensor nor an expert is an alias").of(role));
         }
         if !tensors.contains(alias.of.as_str()) {

@@ -8,12 +8,14 @@
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 /// Deepest nesting of arrays and objects, the outermost one counted.
 pub const MAX_DEPTH: u32 = 64;
 /// Largest magnitude of a number: up to it a double holds every whole number.
 pub const MAX_INTEGER: u64 = 9_007_199_254_740_991;
+/// Most values in one text, arrays and objects counted: as a tree, each takes far more memory than text.
+pub const MAX_VALUES: u32 = 1 << 20;
 
 /// Why a text was refused: the number of the rule and what is wrong.
 pub(crate) type Refusal = (&'static str, String);
@@ -21,7 +23,11 @@ pub(crate) type Refusal = (&'static str, String);
 /// Reads one JSON value and nothing behind it.
 pub(crate) fn parse(text: &[u8]) -> Result<Value, Refusal> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let strict = Strict { depth: MAX_DEPTH };
+    let left = Cell::new(MAX_VALUES);
+    let strict = Strict {
+        depth: MAX_DEPTH,
+        left: &left,
+    };
     let value = strict
         .deserialize(&mut deserializer)
         .and_then(|v| deserializer.end().map(|()| v))
@@ -42,18 +48,28 @@ pub(crate) fn parse(text: &[u8]) -> Result<Value, Refusal> {
     Ok(value)
 }
 
-/// One value; in it, arrays and objects may nest `depth` deep.
-struct Strict {
-    depth: u32,
+/// Whether there are so few marks before a value that there cannot be more than [`MAX_VALUES`]; marks in strings count too.
+pub(crate) fn surely_few_values(text: &[u8]) -> bool {
+    let marks = text.iter().filter(|b| b"[,:".contains(b)).count();
+    u32::try_from(marks).is_ok_and(|n| n < MAX_VALUES)
 }
 
-impl Strict {
-    fn deeper<E: serde::de::Error>(&self) -> Result<u32, E> {
-        self.depth.checked_sub(1).ok_or_else(|| {
+/// One value; in it, arrays and objects may nest `depth` deep, and the whole text has `left` values left.
+#[derive(Clone, Copy)]
+struct Strict<'a> {
+    depth: u32,
+    left: &'a Cell<u32>,
+}
+
+impl Strict<'_> {
+    /// For the values within an array or object.
+    fn below<E: serde::de::Error>(self) -> Result<Self, E> {
+        let depth = self.depth.checked_sub(1).ok_or_else(|| {
             E::custom(format_args!(
                 "beyond the limit: nested deeper than {MAX_DEPTH} levels"
             ))
-        })
+        })?;
+        Ok(Self { depth, ..self })
     }
 }
 
@@ -63,14 +79,20 @@ fn too_large<E: serde::de::Error>(value: impl fmt::Display) -> E {
     ))
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let left = self.left.get().checked_sub(1).ok_or_else(|| {
+            D::Error::custom(format_args!(
+                "beyond the limit: more than {MAX_VALUES} values"
+            ))
+        })?;
+        self.left.set(left);
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,21 +130,21 @@ impl<'de> Visitor<'de> for Strict {
         Ok(value.into())
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let depth = self.deeper()?;
+        let below = self.below()?;
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self { depth })? {
+        while let Some(item) = items.next_element_seed(below)? {
             list.push(item);
         }
         Ok(list.into())
     }
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let depth = self.deeper()?;
+        let below = self.below()?;
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format_args!("key given twice: `{key}`")));
             }
-            map.insert(key, entries.next_value_seed(Self { depth })?);
+            map.insert(key, entries.next_value_seed(below)?);
         }
         Ok(map.into())
     }
@@ -146,5 +168,37 @@ pub(crate) fn unlike(raw: &Value, known: &Value, new_keys: bool) -> Option<Refus
             Some(("3.4", "of the wrong type".to_owned()))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_are_compared_as_the_nearest_double() {
+        for (number, rule) in [
+            ("9007199254740991", None),
+            ("9007199254740991.2", None),
+            ("9007199254740991.4", None),
+            ("-9007199254740991.4", None),
+            ("9007199254740991.5", Some("3.3")),
+            ("9007199254740992", Some("3.3")),
+            ("9.007199254740992e15", Some("3.3")),
+            ("1e-400", None),
+            ("1e400", Some("3.3")),
+        ] {
+            let found = super::parse(number.as_bytes()).err().map(|(rule, _)| rule);
+            assert_eq!(found, rule, "{number}");
+        }
+    }
+
+    #[test]
+    fn values_are_counted() {
+        let list = |n: usize| format!("[{}0]", "0,".repeat(n.saturating_sub(1)));
+        let most = usize::try_from(super::MAX_VALUES).unwrap_or_default();
+        for (text, rule) in [(list(most - 1), None), (list(most), Some("3.3"))] {
+            assert_eq!(super::surely_few_values(text.as_bytes()), rule.is_none());
+            let found = super::parse(text.as_bytes()).err().map(|(rule, _)| rule);
+            assert_eq!(found, rule);
+        }
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     encoding,
     error::Fault,
     index::{Index, Item, Owner},
+    json,
     manifest::*,
     preamble::{MAX_MANIFEST_BYTES, data_offset, table_offset_after},
     role::Part,
@@ -154,8 +155,13 @@ impl Draft {
         let mut data = 0;
         loop {
             set_offsets(&mut manifest, &plan, data);
-            let manifest_length = text(&manifest)?.len();
-            let manifest_length = u64::try_from(manifest_length).unwrap_or(u64::MAX);
+            let text = text(&manifest)?;
+            if !json::surely_few_values(&text) {
+                // In rare cases the marks are those in strings.
+                json::parse(&text)
+                    .map_err(|(rule, reason)| in_no_file(Fault::new(rule, "manifest", reason)))?;
+            }
+            let manifest_length = u64::try_from(text.len()).unwrap_or(u64::MAX);
             if manifest_length > MAX_MANIFEST_BYTES {
                 return Err(in_no_file(Fault::new(
                     "2.8",

@@ -447,7 +447,7 @@ fn canonical(text: &[u8]) -> Option<Manifest> {
             before = run.last().copied().unwrap_or(before);
             long
         });
-    if long_number {
+    if long_number || !json::surely_few_values(text) {
         return None;
     }
     let manifest: Manifest = serde_json::from_slice(text).ok()?;
@@ -544,13 +544,42 @@ fn placed(manifest: Manifest, preamble: &Preamble) -> Result<(Manifest, Index), 
     Ok((manifest, plan.index))
 }
 
+/// Magic number of a Zstandard frame; a skippable frame has another.
+const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Bit of the byte behind the magic: no window is stated, it is the stated content size.
+const SINGLE_SEGMENT: u8 = 0x20;
+/// Largest window that is stated: 128 MiB.
+const WINDOW_LOG: u32 = 27;
+/// 1 GiB: no attached file is longer (rule 7.3), so no content size that was compared with `length` is.
+const SINGLE_SEGMENT_LOG: u32 = 30;
+
 /// Decompresses one zstd frame into exactly `length` bytes, never more.
 fn decompress(stored: &[u8], length: u64) -> Result<Vec<u8>, String> {
+    let descriptor = match stored.split_first_chunk() {
+        Some((magic, [descriptor, ..])) if *magic == FRAME_MAGIC => *descriptor,
+        _ => return Err("it is no Zstandard frame".to_owned()),
+    };
+    let stated = zstd::zstd_safe::get_frame_content_size(stored)
+        .map_err(|_| "its frame's header is damaged".to_owned())?;
+    if let Some(stated) = stated.filter(|n| *n != length) {
+        return Err(format!(
+            "its frame states {stated} bytes, {length} are declared"
+        ));
+    }
+    // The decoder takes memory for the window.
+    let window_log = if descriptor & SINGLE_SEGMENT == 0 {
+        WINDOW_LOG
+    } else {
+        SINGLE_SEGMENT_LOG
+    };
     let mut rest = stored;
     let mut bytes = Vec::new();
-    let frame = zstd::stream::read::Decoder::with_buffer(&mut rest)
+    let mut frame = zstd::stream::read::Decoder::with_buffer(&mut rest)
         .map_err(|e| e.to_string())?
         .single_frame();
+    frame
+        .window_log_max(window_log)
+        .map_err(|e| e.to_string())?;
     frame
         .take(length.saturating_add(1))
         .read_to_end(&mut bytes)

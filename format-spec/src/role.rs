@@ -14,6 +14,8 @@ use std::{fmt, path::Path};
 
 /// Longest role, in bytes: room for `kept.` and a source name.
 pub const MAX_ROLE_BYTES: usize = 1100;
+/// Largest number in a role: nine digits.
+pub(crate) const MAX_NUMBER: u64 = 999_999_999;
 
 /// A tensor's role, such as `layer.3.attention.query`.
 ///

@@ -203,6 +203,12 @@ pub(crate) fn read(file: &File, path: &Path, content: u64, id: &Digest) -> Resul
                 });
                 break;
             }
+            Next::Fault(_) if unwritten(file, path, stamps.end..end, id, &previous)? => {
+                stamps.torn = Some(Torn {
+                    bytes: stamps.end..end,
+                });
+                break;
+            }
             Next::Fault(mut fault) => {
                 fault.record = stamps.records.len();
                 stamps.fault = Some(fault);
@@ -246,48 +252,21 @@ fn next(
         }))
     };
     let header = read(left.min(HEADER_BYTES))?;
-    if all_zero(file, path, &bytes)? {
-        // A file whose length reached the disk and whose last bytes did not.
-        return Ok(Next::Torn);
-    }
-    let (expected, _) = record("", &[], id, previous);
-    let bad = [
-        (MAGIC, "8.1"),
-        (VERSION, "8.1"),
-        (ZERO, "8.1"),
-        (ID, "8.3"),
-        (PREVIOUS, "8.4"),
-    ]
-    .into_iter()
-    .find(|(field, _)| part(&header, *field) != common(&expected, *field, &header));
-    if let Some((field, rule)) = bad {
+    if let Some(Mismatch {
+        rule,
+        field,
+        expected,
+    }) = mismatch(&header, id, previous)
+    {
         let rule = if left < HEADER_BYTES { "8.7" } else { rule };
-        return fault(
-            rule,
-            field,
-            hex(part(&expected, field)),
-            hex(part(&header, field)),
-        );
+        return fault(rule, field, expected, hex(part(&header, field)));
     }
     if left < HEADER_BYTES {
         return Ok(Next::Torn);
     }
-    let kind: [u8; 16] = KIND.get(&header);
-    let used = kind.iter().position(|b| *b == 0).unwrap_or(kind.len());
-    let (word, fill) = kind.split_at(used);
-    let word = std::str::from_utf8(word).unwrap_or_default();
-    if !is_kind(word) || fill.iter().any(|b| *b != 0) {
-        return fault("8.1", KIND, "a lower-case word".to_owned(), hex(&kind));
-    }
+    let word = part(&header, KIND).split(|b| *b == 0).next();
+    let word = std::str::from_utf8(word.unwrap_or_default()).unwrap_or_default();
     let payload = LENGTH.u64(&header);
-    if payload > MAX_PAYLOAD_BYTES {
-        return fault(
-            "8.2",
-            LENGTH,
-            format!("at most {MAX_PAYLOAD_BYTES}"),
-            payload.to_string(),
-        );
-    }
     let length = record_bytes(payload);
     if length > left {
         return Ok(
@@ -333,6 +312,80 @@ fn next(
     }))
 }
 
+/// A field of a header that is not as rules 8.1 to 8.4 want it.
+struct Mismatch {
+    rule: &'static str,
+    field: Field,
+    expected: String,
+}
+
+/// What is wrong with a header of which `header` is there: all of it, or its beginning.
+fn mismatch(header: &[u8], id: &Digest, previous: &Digest) -> Option<Mismatch> {
+    let (expected, _) = record("", &[], id, previous);
+    let wrong = |rule, field, expected| {
+        Some(Mismatch {
+            rule,
+            field,
+            expected,
+        })
+    };
+    for (field, rule) in [
+        (MAGIC, "8.1"),
+        (VERSION, "8.1"),
+        (ZERO, "8.1"),
+        (ID, "8.3"),
+        (PREVIOUS, "8.4"),
+    ] {
+        if part(header, field) != common(&expected, field, header) {
+            return wrong(rule, field, hex(part(&expected, field)));
+        }
+    }
+    let kind = part(header, KIND);
+    let used = kind.iter().position(|b| *b == 0).unwrap_or(kind.len());
+    let (word, fill) = kind.split_at(used);
+    let is_word = std::str::from_utf8(word).is_ok_and(is_kind);
+    if !kind.is_empty() && (!is_word || fill.iter().any(|b| *b != 0)) {
+        return wrong("8.1", KIND, "a lower-case word".to_owned());
+    }
+    // Bytes that are not there count as zeros: the smallest length that it can be.
+    let mut length = [0; 8];
+    for (to, from) in length.iter_mut().zip(part(header, LENGTH)) {
+        *to = *from;
+    }
+    if u64::from_le_bytes(length) > MAX_PAYLOAD_BYTES {
+        return wrong("8.2", LENGTH, format!("at most {MAX_PAYLOAD_BYTES}"));
+    }
+    None
+}
+
+/// Whether a crash left these bytes: the file had grown, and all or the end of what was written had not reached the disk.
+fn unwritten(
+    file: &File,
+    path: &Path,
+    bytes: std::ops::Range<u64>,
+    id: &Digest,
+    previous: &Digest,
+) -> Result<bool, Error> {
+    let left = bytes.end.saturating_sub(bytes.start);
+    if left > record_bytes(MAX_PAYLOAD_BYTES) {
+        return Ok(false);
+    }
+    let mut rest = vec![0; usize::try_from(left).unwrap_or(0)];
+    scan::read_exact(file, path, bytes.start, &mut rest)?;
+    let Some(last) = rest.iter().rposition(|b| *b != 0) else {
+        return Ok(true);
+    };
+    let (written, zeros) = rest.split_at(last.saturating_add(1));
+    // At least the digest is missing. A shorter run of zeros may be an altered digest.
+    if u64::try_from(zeros.len()).unwrap_or(0) < DIGEST_BYTES {
+        return Ok(false);
+    }
+    let whole = usize::try_from(HEADER_BYTES).unwrap_or(usize::MAX);
+    let header = written.get(..whole).unwrap_or(written);
+    let reaches = header.len() < whole || record_bytes(LENGTH.u64(header)) >= left;
+    Ok(reaches && mismatch(header, id, previous).is_none())
+}
+
 /// The bytes of `field` that are there.
 fn part(bytes: &[u8], field: Field) -> &[u8] {
     let end = field.at.saturating_add(field.bytes).min(bytes.len());
@@ -345,34 +398,21 @@ fn common<'a>(expected: &'a [u8], field: Field, found: &[u8]) -> &'a [u8] {
     part(expected, field).get(..length).unwrap_or_default()
 }
 
-/// Whether nothing but zeros is left. Only the first bytes that are not zero are ever read twice.
-fn all_zero(file: &File, path: &Path, bytes: &std::ops::Range<u64>) -> Result<bool, Error> {
-    let mut at = bytes.start;
-    let mut buffer = vec![0; 64 << 10];
-    while at < bytes.end {
-        let left = bytes.end.saturating_sub(at);
-        let length = usize::try_from(left).map_or(buffer.len(), |n| n.min(buffer.len()));
-        let window = buffer.get_mut(..length).unwrap_or_default();
-        scan::read_exact(file, path, at, window)?;
-        if window.iter().any(|b| *b != 0) {
-            return Ok(false);
-        }
-        at = at.saturating_add(u64::try_from(length).unwrap_or(left));
-    }
-    Ok(true)
-}
-
 /// Whether these bytes are a whole record but for its length field: then it was altered, not cut short.
 fn ends_whole(bytes: &[u8]) -> bool {
     let Some((body, sealed)) = bytes.split_at_checked(bytes.len().saturating_sub(32)) else {
         return false;
     };
-    let longest = u64::try_from(body.len())
-        .unwrap_or(0)
-        .saturating_sub(HEADER_BYTES);
+    let whole = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let Some(longest) = whole.checked_sub(record_bytes(0)) else {
+        return false;
+    };
     let mut mended = body.to_vec();
     (0..8).any(|padding| {
         let length = longest.saturating_sub(padding);
+        if record_bytes(length) != whole {
+            return false;
+        }
         LENGTH.put(&mut mended, &length.to_le_bytes());
         of(&mended) == *sealed
     })

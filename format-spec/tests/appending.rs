@@ -39,6 +39,51 @@ fn a_record_cut_anywhere_is_ignored_and_cut_off() {
     }
 }
 
+/// A file that had grown before its bytes reached the disk: an unwritten record is cut off, however much of it was written.
+#[test]
+fn a_record_that_ends_in_zeros_is_ignored_and_cut_off() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("a.qpx");
+    write(&path, draft()).unwrap();
+    stamp::append(&path, "proof", b"{\"first\":true}").unwrap();
+    let end = fs::metadata(&path).unwrap().len() as usize;
+    stamp::append(&path, "proof", b"{\"second\":true}").unwrap();
+    let whole = fs::read(&path).unwrap();
+    for written in (end..=whole.len() - 32).step_by(3) {
+        let mut bytes = whole.clone();
+        bytes[written..].fill(0);
+        fs::write(&path, &bytes).unwrap();
+        let stamps = Bundle::open(&path).unwrap().stamps().unwrap();
+        assert_eq!(stamps.fault, None, "written up to {written}");
+        assert!(stamps.torn.is_some() && stamps.records.len() == 1);
+        stamp::append(&path, "note", b"3").unwrap();
+        let stamps = Bundle::open(&path).unwrap().stamps().unwrap();
+        assert_eq!((stamps.fault, stamps.torn), (None, None));
+        assert_eq!(stamps.records.len(), 2);
+    }
+}
+
+/// Zeros are a torn record up to the longest that there is; the file has holes, not bytes.
+#[test]
+fn more_zeros_than_a_record_has_are_a_fault() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("a.qpx");
+    write(&path, draft()).unwrap();
+    let content = fs::metadata(&path).unwrap().len();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for (zeros, torn) in [
+        (16_777_352, true),
+        (16_777_353, false),
+        (1_u64 << 40, false),
+    ] {
+        file.set_len(content + zeros).unwrap();
+        let stamps = Bundle::open(&path).unwrap().stamps().unwrap();
+        assert_eq!(stamps.torn.is_some(), torn, "{zeros}");
+        let rule = stamps.fault.map(|f| f.rule);
+        assert_eq!(rule, (!torn).then_some("8.1"), "{zeros}");
+    }
+}
+
 #[test]
 fn nothing_is_appended_behind_a_fault_or_beside_another_writer() {
     let scratch = tempfile::tempdir().unwrap();

@@ -15,6 +15,9 @@ fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("SPEC.md")
 }
 
+/// Two tests write the document where asked to: one at a time.
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 fn table(fields: &[Field]) -> String {
     let mut text = String::from("| offset | bytes | field | holds |\n|---:|---:|---|---|\n");
     for field in fields {
@@ -29,6 +32,7 @@ fn table(fields: &[Field]) -> String {
 /// `QPX_BLESS=1` writes the tables; otherwise they must be there.
 #[test]
 fn tables_of_fields() {
+    let _turn = TURN.lock().unwrap();
     let mut text = fs::read_to_string(path()).unwrap();
     for (name, fields) in [("preamble", PREAMBLE), ("stamp", STAMP_HEADER)] {
         let mut end = 0;
@@ -52,6 +56,62 @@ fn tables_of_fields() {
             "SPEC.md: run with QPX_BLESS=1"
         );
     }
+}
+
+/// Lines of 16 bytes; each field starts a line and has its name. The reserved zeros are left out.
+fn dump(page: &[u8]) -> String {
+    let mut text = String::from("```\n");
+    for field in PREAMBLE {
+        let bytes = &page[field.at..field.at + field.bytes];
+        if field.name == "reserved" {
+            assert!(bytes.iter().all(|b| *b == 0));
+            text += &format!(
+                "{:5}  00 … 00                                          {}\n",
+                field.at, field.name
+            );
+            continue;
+        }
+        for (n, line) in bytes.chunks(16).enumerate() {
+            let hex: Vec<String> = line.iter().map(|b| format!("{b:02x}")).collect();
+            let name = match (n, field.bytes) {
+                (0, 2 | 4 | 8) if field.name != "magic" => {
+                    let value = line.iter().rev().fold(0_u64, |n, b| n << 8 | u64::from(*b));
+                    format!("{}: {value}", field.name)
+                }
+                (0, _) => field.name.to_owned(),
+                _ => String::new(),
+            };
+            let line = format!("{:5}  {:47}  {name}", field.at + 16 * n, hex.join(" "));
+            text += line.trim_end();
+            text += "\n";
+        }
+    }
+    text + &format!("bundle id  {}\n```\n", blake3::hash(page).to_hex())
+}
+
+/// `QPX_BLESS=1` writes the dump from the vector's file.
+#[test]
+fn dump_of_page_0() {
+    let vector = path().with_file_name("vectors/good-every-segment.qpx.zst");
+    let bytes = zstd::bulk::decompress(&fs::read(vector).unwrap(), 16 << 20).unwrap();
+    let written = dump(&bytes[..16384]);
+    let _turn = TURN.lock().unwrap();
+    let mut text = fs::read_to_string(path()).unwrap();
+    let marker = "<!-- dump: page 0 of good-every-segment -->\n";
+    let start = text.find(marker).expect("the dump's marker") + marker.len();
+    let length = text[start..]
+        .find("<!-- end -->")
+        .expect("the end's marker");
+    if std::env::var_os("QPX_BLESS").is_some() {
+        text.replace_range(start..start + length, &written);
+        fs::write(path(), &text).unwrap();
+    }
+    let end = start + written.len();
+    assert!(
+        text.get(start..end) == Some(&written),
+        "SPEC.md: run with QPX_BLESS=1"
+    );
+    assert!(text[end..].starts_with("<!-- end -->"));
 }
 
 #[test]

@@ -24,6 +24,14 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vectors")
 }
 
+/// The vectors that lie in the folder.
+fn packed() -> impl Iterator<Item = PathBuf> {
+    let files = fs::read_dir(folder()).unwrap();
+    files
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "zst"))
+}
+
 fn examine(path: &Path) -> Result<Report, Error> {
     let bundle = Bundle::open(path)?;
     verify::full(&bundle, 2, &|_| {})
@@ -53,8 +61,9 @@ fn each_gets_its_verdict() {
     assert_eq!(index.len(), cases.len(), "names are distinct");
     let index = serde_json::to_string_pretty(&index).unwrap() + "\n";
     if std::env::var_os("QPX_BLESS").is_some() {
-        let _ = fs::remove_dir_all(folder());
         fs::create_dir_all(folder()).unwrap();
+        // The sample bundle lies there too, and is never made again.
+        packed().for_each(|path| fs::remove_file(path).unwrap());
         for case in &cases {
             let path = folder().join(format!("{}.qpx.zst", case.name));
             fs::write(path, zstd::bulk::compress(&case.bytes, 19).unwrap()).unwrap();
@@ -66,8 +75,7 @@ fn each_gets_its_verdict() {
         index,
         "run with QPX_BLESS=1"
     );
-    let listed = cases.len() + 1;
-    assert_eq!(fs::read_dir(folder()).unwrap().count(), listed);
+    assert_eq!(packed().count(), cases.len());
 
     let scratch = tempfile::tempdir().unwrap();
     let mut wrong = vec![];
@@ -116,7 +124,13 @@ fn every_rule_has_its_vectors() {
     let rules = |cases: &[&support::cases::Case]| -> BTreeSet<&'static str> {
         cases.iter().flat_map(|c| c.rules.iter().copied()).collect()
     };
+    let first: BTreeSet<&str> = bad
+        .iter()
+        .filter_map(|c| c.rules.first().copied())
+        .collect();
     let all: BTreeSet<&str> = RULES.iter().map(|(number, _)| *number).collect();
     assert_eq!(rules(&good), all, "good vectors");
-    assert_eq!(rules(&bad), all, "broken vectors");
+    assert_eq!(first, all, "broken vectors");
+    let accepted = rules(&bad);
+    assert!(accepted.is_subset(&all), "accepted rules");
 }

@@ -1,12 +1,10 @@
 //! One bundle for each way to keep or break a rule.
 
-use super::{
-    draft,
-    raw::{Raw, RawStamp},
-    write,
-};
+use super::{draft, raw::Raw, write};
 use qpx_format::error::Kind;
 use serde_json::{Value, json};
+
+mod stamps;
 
 /// What a reader has to say about a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +19,7 @@ pub enum Verdict {
 
 pub struct Case {
     pub name: String,
-    /// The rules that a good bundle shows, or the one that a bad one breaks.
+    /// The rules that a good bundle shows, or those that a bad one breaks: first the one that this reader names.
     pub rules: Vec<&'static str>,
     pub verdict: Verdict,
     pub bytes: Vec<u8>,
@@ -54,6 +52,11 @@ impl Cases {
         self.bad(rule, what, Kind::Broken, raw.bytes());
     }
 
+    /// Other rules that the last bundle breaks, and that a reader may name instead.
+    fn or(&mut self, rules: &[&'static str]) {
+        self.0.last_mut().unwrap().rules.extend(rules);
+    }
+
     fn good(&mut self, what: &str, verdict: Verdict, rules: &[&'static str], bytes: Vec<u8>) {
         self.0.push(Case {
             name: format!("good-{what}"),
@@ -72,8 +75,38 @@ pub fn all() -> Vec<Case> {
     placement(&mut cases);
     tensors(&mut cases);
     attached(&mut cases);
-    stamps(&mut cases);
+    stamps::stamps(&mut cases);
     cases.0
+}
+
+/// The sample with a list in its architecture that brings the manifest to `count` values, and everything moved behind it.
+fn with_values(count: usize) -> Raw {
+    fn values(value: &Value) -> usize {
+        1 + match value {
+            Value::Array(list) => list.iter().map(values).sum(),
+            Value::Object(map) => map.values().map(values).sum(),
+            _ => 0,
+        }
+    }
+    let there = values(&sample().json()) + 1;
+    let list = vec![0; count - there];
+    let raw = sample().edit(|m| m["checked"]["architecture"]["list"] = json!(list));
+    let moved = raw.data_offset();
+    let further = (moved - sample().data_offset()) as u64;
+    let raw = raw.edit(|m| {
+        for list in ["segments", "attached", "tensors", "experts"] {
+            let key = if list == "experts" { "base" } else { "offset" };
+            for entry in m["checked"][list].as_array_mut().unwrap() {
+                entry[key] = json!(entry[key].as_u64().unwrap() + further);
+            }
+        }
+    });
+    assert_eq!(
+        raw.data_offset(),
+        moved,
+        "longer numbers fit in the same page"
+    );
+    raw
 }
 
 fn good(cases: &mut Cases) {
@@ -99,6 +132,59 @@ fn good(cases: &mut Cases) {
     write(&path, empty).unwrap();
     let bytes = std::fs::read(path).unwrap();
     cases.good("no-segments", Verdict::Good, &["2.6", "4.1", "4.2"], bytes);
+
+    // A segment of no bytes starts where the next one does.
+    let mut nothing = draft();
+    nothing.tensors[0].shape = vec![0];
+    nothing.tensors.drain(1..5);
+    let path = scratch.path().join("nothing.qpx");
+    write(&path, nothing).unwrap();
+    let bytes = std::fs::read(path).unwrap();
+    let rules = ["4.1", "4.2", "4.3", "4.5", "4.7"];
+    cases.good("segment-of-an-empty-tensor", Verdict::Good, &rules, bytes);
+    // A frame that states its size and no window may be as long as the file is declared: here 129 MiB, in runs of one byte.
+    let length = 129_u32 << 20;
+    let mut frame = b"\x28\xb5\x2f\xfd\xa0".to_vec();
+    frame.extend_from_slice(&length.to_le_bytes());
+    for left in (0..length >> 17).rev() {
+        let last = u32::from(left == 0);
+        let header = (1_u32 << 17) << 3 | 1 << 1 | last;
+        frame.extend_from_slice(&header.to_le_bytes()[..3]);
+        frame.push(b'a');
+    }
+    let long = sample().attach(1, &frame, length.into());
+    let rules = ["7.3", "7.4"];
+    cases.good(
+        "single-segment-of-129-mib",
+        Verdict::Good,
+        &rules,
+        long.bytes(),
+    );
+    // `expert` is a word like any other outside of layers.
+    let alias = sample().edit(|m| {
+        let alias = json!({"role": "adapter.0.expert", "of": "norm", "source": null});
+        m["checked"]["aliases"].as_array_mut().unwrap().push(alias);
+    });
+    cases.good(
+        "alias-called-expert",
+        Verdict::Good,
+        &["6.4"],
+        alias.bytes(),
+    );
+    let most = with_values(1 << 20);
+    cases.good(
+        "as-many-values-as-there-may-be",
+        Verdict::Good,
+        &["3.3"],
+        most.bytes(),
+    );
+    let close = sample().replace("\"layers\":2", "\"layers\":2,\"a\":9007199254740991.4");
+    cases.good(
+        "fraction-within-the-limit",
+        Verdict::Good,
+        &["3.3"],
+        close.bytes(),
+    );
 }
 
 fn page_0(cases: &mut Cases) {
@@ -166,6 +252,13 @@ fn manifest(cases: &mut Cases) {
     cases.broken("3.1", "two-values", text(&[&whole[..], b"{}"].concat()));
     let not_utf8 = whole.iter().map(|b| if *b == b'#' { 0xff } else { *b });
     cases.broken("3.1", "not-utf8", text(&not_utf8.collect::<Vec<_>>()));
+    let marked = [b"\xef\xbb\xbf", &whole[..]].concat();
+    cases.broken("3.1", "byte-order-mark", text(&marked));
+    let surrogate = |text: &str| sample().replace("\"layers\":2", text);
+    let lone = surrogate("\"layers\":2,\"a\":\"\\ud800\"");
+    cases.broken("3.1", "lone-surrogate", lone);
+    let lone = surrogate("\"layers\":2,\"\\udc00\":1");
+    cases.broken("3.1", "lone-surrogate-in-a-key", lone);
     let twice = sample().replace("{\"requires\":[]", "{\"requires\":[],\"requires\":[]");
     cases.broken("3.2", "key-twice", twice);
     let deep = sample().replace("\"layers\":2", "\"layers\":2,\"a\":[{\"b\":1,\"b\":1}]");
@@ -177,10 +270,12 @@ fn manifest(cases: &mut Cases) {
         ("beyond-64-bits", "18446744073709551616"),
         ("no-double", "1e400"),
         ("large-negative", "-9007199254740992"),
+        ("rounds-to-a-large-one", "9007199254740991.5"),
     ] {
         let raw = sample().replace("\"layers\":2", &format!("\"layers\":{number}"));
         cases.broken("3.3", what, raw);
     }
+    cases.broken("3.3", "too-many-values", with_values((1 << 20) + 1));
     let missing = edit(&|m| {
         m["checked"].as_object_mut().unwrap().remove("aliases");
     });
@@ -191,6 +286,12 @@ fn manifest(cases: &mut Cases) {
     cases.broken("3.4", "fraction", fraction);
     let negative = sample().replace("\"start\":0", "\"start\":-1");
     cases.broken("3.4", "negative", negative);
+    let minus = sample().replace("\"start\":0", "\"start\":-0");
+    cases.broken("3.4", "minus-zero", minus);
+    let purpose = edit(&|m| m["checked"]["attached"][0]["purpose"] = json!("poem"));
+    cases.broken("3.4", "unknown-purpose", purpose.clone());
+    let later = purpose.field("minor", &[7, 0]);
+    cases.broken("3.4", "unknown-purpose-in-a-later-minor-version", later);
     let array = edit(&|m| m["checked"]["parameters"] = json!([1, 2]));
     cases.broken("3.4", "array-for-an-object", array);
     let object = edit(&|m| m["checked"]["segments"][0]["kind"] = json!({"attached": null}));
@@ -332,6 +433,10 @@ fn placement(cases: &mut Cases) {
         set("experts", 1, "count", &|n| n - 1),
     );
     cases.broken("4.6", "no-experts", set("experts", 0, "count", &|_| 0));
+    cases.or(&["3.7"]);
+    let layer = set("experts", 5, "layer", &|_| 1_000_000_000);
+    cases.broken("4.6", "layer-of-ten-digits", layer);
+    cases.or(&["6.1"]);
     cases.broken("4.6", "too-many", set("experts", 0, "count", &|_| 65_537));
 
     let raw = sample();
@@ -448,6 +553,7 @@ fn tensors(cases: &mut Cases) {
     }
     let core = set("experts", 0, "segment", json!("core"));
     cases.broken("6.3", "experts-in-core", core);
+    cases.or(&["3.4"]);
     cases.broken(
         "6.4",
         "of-nothing",
@@ -456,6 +562,8 @@ fn tensors(cases: &mut Cases) {
     cases.broken("6.4", "of-itself", set("aliases", 0, "of", json!("output")));
     let expert = json!("layer.0.expert.9.gate");
     cases.broken("6.4", "expert", set("aliases", 0, "role", expert));
+    let kept = json!("kept.output");
+    cases.broken("6.4", "kept", set("aliases", 0, "role", kept));
     let kept = sample().edit(|m| m["checked"]["tensors"][8]["role"] = json!("kept.another"));
     cases.broken("6.5", "another-name", kept);
 }
@@ -509,75 +617,30 @@ fn attached(cases: &mut Cases) {
     let bomb = zstd::bulk::compress(&vec![0; 10 << 20], 9).unwrap();
     let room = sample().attach(1, &bomb[..bomb.len().min(12000)], 10);
     cases.broken("7.4", "grows", room);
-}
-
-fn stamps(cases: &mut Cases) {
-    let raw = sample();
-    let id = raw.id();
-    let first = RawStamp::new("proof", b"{\"a\":[1,2]}", &id, &[0; 32]);
-    let previous = first.bytes()[first.bytes().len() - 32..].to_vec();
-    let second = RawStamp::new("note", b"\"twelve b\"", &id, &previous);
-    let with = |stamps: &[Vec<u8>]| {
-        let mut raw = sample();
-        raw.stamps = stamps.concat();
-        raw.bytes()
-    };
-    let one = first.bytes();
-    let two = second.bytes();
-    let rules = ["8.1", "8.2", "8.3", "8.4", "8.5", "8.6"];
-    let good = with(&[one.clone(), two.clone()]);
-    cases.good("stamps", Verdict::Good, &rules, good);
-    for (what, tail) in [
-        ("zeros", vec![0; 500]),
-        ("header-cut", two[..50].to_vec()),
-        ("one-byte", two[..1].to_vec()),
-        ("payload-cut", two[..110].to_vec()),
-        ("digest-cut", two[..two.len() - 1].to_vec()),
-    ] {
-        let bytes = with(&[one.clone(), tail]);
-        cases.good(&format!("torn-{what}"), Verdict::Torn, &["8.7"], bytes);
-    }
-    let mut altered = |rule, what: &str, tail: Vec<u8>| {
-        cases.bad(rule, what, Kind::Altered, with(&[one.clone(), tail]));
-    };
-    altered("8.1", "magic", second.clone().set(0, b"QPXSTAMQ").bytes());
-    altered("8.1", "version", second.clone().set(8, &[2]).bytes());
-    altered("8.1", "reserved", second.clone().set(13, &[1]).bytes());
-    altered("8.1", "kind", second.clone().set(16, b"No").bytes());
-    altered("8.1", "no-kind", second.clone().set(16, &[0; 4]).bytes());
-    altered(
-        "8.1",
-        "behind-the-kind",
-        second.clone().set(25, b"x").bytes(),
+    let skipped = b"\x50\x2a\x4d\x18\x04\0\0\0skip";
+    cases.broken(
+        "7.4",
+        "skippable-frame-alone",
+        sample().attach(1, skipped, 0),
     );
-    let long = ((16_u64 << 20) + 1).to_le_bytes();
-    altered("8.2", "too-long", second.clone().set(32, &long).bytes());
-    let mut length = two.clone();
-    length[32] ^= 0x40;
-    altered("8.2", "altered", length);
-    altered(
-        "8.3",
-        "another-bundle",
-        second.clone().set(40, &[7; 32]).bytes(),
+    let in_front = [&skipped[..], &frame].concat();
+    let in_front = sample().attach(1, &in_front, length);
+    cases.broken("7.4", "skippable-frame-in-front", in_front);
+    let behind = [&frame[..], skipped].concat();
+    let behind = sample().attach(1, &behind, length);
+    cases.broken("7.4", "skippable-frame-behind", behind);
+    let mut nothing = sample().attach(1, b"", 0);
+    nothing.table.drain(32..64);
+    cases.broken("7.4", "nothing-stored", nothing);
+    // As long as it says, which is not what is declared: refused before memory is taken.
+    let stated = b"\x28\xb5\x2f\xfd\xa0\0\0\0\xc0\x09\0\0a".to_vec();
+    cases.broken(
+        "7.4",
+        "single-segment-of-3-gib",
+        sample().attach(1, &stated, 1),
     );
-    altered("8.4", "first-again", one.clone());
-    altered(
-        "8.4",
-        "another-chain",
-        second.clone().set(72, &[0; 32]).bytes(),
-    );
-    let mut payload = two.clone();
-    payload[106] ^= 1;
-    altered("8.5", "payload", payload);
-    let mut digest = two.clone();
-    *digest.last_mut().unwrap() ^= 1;
-    altered("8.5", "digest", digest);
-    let mut padding = second.clone();
-    padding.padding = vec![1; padding.padding.len()];
-    altered("8.5", "padding", padding.bytes());
-    let not_json = RawStamp::new("note", b"hello", &id, &previous);
-    altered("8.6", "not-json", not_json.bytes());
-    let twice = RawStamp::new("note", b"{\"a\":1,\"a\":1}", &id, &previous);
-    altered("8.6", "key-twice", twice.bytes());
-    altered("8.7", "no-stamp-behind", b"something else".to_vec());
+    // Descriptor 0: no content size, a window is stated, here 2 to the power of 10 + 18 (256 MiB); one raw block.
+    let wide = b"\x28\xb5\x2f\xfd\0\x90\x09\0\0a".to_vec();
+    let wide = sample().attach(1, &wide, 1);
+    cases.broken("7.4", "window-of-256-mib", wide);
 }
