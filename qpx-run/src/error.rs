@@ -1,8 +1,7 @@
 //! What can stop a run, said so that a user can act on it.
 
 use crate::budget::Plan;
-use qpx_console::Exit;
-use qpx_format::error::Kind;
+use qpx_console::{Exit, Failure};
 use qpx_kernels::{cpu::LevelError, ops::ShapeError};
 use std::{fmt, io, path::PathBuf};
 
@@ -164,14 +163,7 @@ impl Error {
     /// The exit code of a program that ends with it.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Format(error) => match error.kind() {
-                Kind::Altered | Kind::Broken => Exit::Altered,
-                Kind::CutShort => Exit::CutShort,
-                Kind::NotABundle => Exit::NotABundle,
-                Kind::Newer => Exit::Newer,
-                Kind::OutputRefused => Exit::OutputRefused,
-                Kind::Io | Kind::NoSpace => Exit::Failure,
-            },
+            Self::Format(error) => qpx_console::exit_of(error),
             Self::Usage { .. } | Self::Level(_) => Exit::Usage,
             Self::Stamps { .. } => Exit::Altered,
             Self::UnknownFamily { .. } => Exit::Newer,
@@ -323,6 +315,23 @@ impl fmt::Display for Error {
             Self::Shape(error) => write!(f, "fault in the lane: {error}"),
             Self::Fault { reason } => write!(f, "fault in qpx-run: {reason}"),
         }
+    }
+}
+
+impl Failure for Error {
+    fn hint(&self) -> Option<String> {
+        self.hint()
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Format(error) => Failure::facts(error),
+            _ => Vec::new(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        self.exit()
     }
 }
 

@@ -22,6 +22,20 @@ pub struct Written {
     pub bytes: u64,
 }
 
+impl qpx_console::Report for Written {
+    fn text(&self) -> String {
+        let (rows, sequences) = (self.tokens, self.sequences);
+        format!(
+            "wrote {rows} rows of logits of {sequences} sequences, {} bytes\n",
+            self.bytes
+        )
+    }
+
+    fn json(&self) -> Value {
+        json!(self)
+    }
+}
+
 /// Writes the logits of all positions of `sequences` to `output`; an existing file is replaced only if `replace`.
 ///
 /// # Errors

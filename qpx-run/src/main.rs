@@ -7,61 +7,22 @@ use qpx_run::{
     cli::{Cli, Command},
     commands,
 };
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, process::ExitCode};
 
 fn main() -> ExitCode {
-    let exit = match work(&Cli::parse()) {
-        Ok(exit) => exit,
-        // Whoever reads has seen enough.
-        Err(Error::Output { reason }) if reason.kind() == io::ErrorKind::BrokenPipe => {
-            Exit::Failure
-        }
-        Err(error) => {
-            let mut stderr = io::stderr();
-            let _ = writeln!(stderr, "error: {error}");
-            if let Some(hint) = error.hint() {
-                let _ = writeln!(stderr, "\nhint: {hint}");
-            }
-            error.exit()
-        }
-    };
-    ExitCode::from(exit as u8)
-}
-
-fn work(cli: &Cli) -> Result<Exit, Error> {
-    let mut out = io::stdout();
-    let json = |value: serde_json::Result<String>| value.unwrap_or_default();
+    let cli = Cli::parse();
     match &cli.command {
-        Some(Command::Logits(args)) => {
-            let written = commands::write_logits(args)?;
-            let text = match args.json {
-                true => json(serde_json::to_string_pretty(&written)),
-                false => format!(
-                    "wrote {}: {} rows of {} sequences, {} bytes",
-                    args.output.display(),
-                    written.tokens,
-                    written.sequences,
-                    written.bytes
-                ),
-            };
-            writeln!(out, "{text}").map_err(|reason| Error::Output { reason })?;
-            Ok(Exit::Success)
-        }
-        Some(Command::Prove(args)) => {
-            let outcome = commands::prove(args)?;
-            let text = match args.json {
-                true => json(serde_json::to_string_pretty(&outcome)),
-                false => outcome.to_string(),
-            };
-            writeln!(out, "{text}").map_err(|reason| Error::Output { reason })?;
-            Ok(outcome.verdict.exit())
-        }
+        Some(Command::Logits(args)) => qpx_console::finish(commands::write_logits(args), args.json),
+        Some(Command::Prove(args)) => qpx_console::finish(commands::prove(args), args.json),
         None => {
-            commands::continue_prompt(&cli.generate, &mut out, &mut io::stderr())?;
-            Ok(Exit::Success)
+            let (mut out, mut notes) = (io::stdout(), io::stderr());
+            match commands::continue_prompt(&cli.generate, &mut out, &mut notes) {
+                // Whoever read the text has seen enough: more of it serves nobody.
+                Err(Error::Output { reason }) if reason.kind() == io::ErrorKind::BrokenPipe => {
+                    ExitCode::SUCCESS
+                }
+                other => qpx_console::finish_plain(other.map(|()| Exit::Success), false),
+            }
         }
     }
 }

@@ -226,6 +226,20 @@ pub fn compare(bundle: &Bundle, proof: Proof, record: bool) -> Result<Outcome, E
     })
 }
 
+impl qpx_console::Report for Outcome {
+    fn text(&self) -> String {
+        format!("{self}\n")
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::json!(self)
+    }
+
+    fn exit(&self) -> Exit {
+        self.verdict.exit()
+    }
+}
+
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.verdict.words())?;

@@ -60,7 +60,7 @@ fn q4_loses_little() {
 }
 
 /// Every encoding forced on every matrix but the router; rows of 48 and 128 are padded to 256. Bounds: twice to thrice what was measured
-/// (q8_0 -0.00003, q6_k +0.00001, q5_k +0.00037, q5_1 +0.00026, q4_k +0.00057, q4_1 +0.00049, q3_k +0.00292, q2_k +0.01402 nats).
+/// (q8_0 -0.00003, q6_k +0.00001, q5_k +0.00024, q5_1 +0.00015, q4_k +0.00099, q4_1 +0.00094, q3_k +0.00292, q2_k +0.01287 nats).
 #[test]
 fn every_encoding_is_stated() {
     for (encoding, bound) in [
@@ -68,8 +68,8 @@ fn every_encoding_is_stated() {
         ("q6_k", 0.0002),
         ("q5_k", 0.001),
         ("q5_1", 0.001),
-        ("q4_k", 0.0015),
-        ("q4_1", 0.0015),
+        ("q4_k", 0.002),
+        ("q4_1", 0.002),
         ("q3_k", 0.006),
         ("q2_k", 0.03),
     ] {
