@@ -31,7 +31,8 @@ from second_rules import (CENSUS, ENCODINGS, EXPERT_ROLE, MANIFEST, PAGE, PARTS,
                           parse_json, shown, up)
 
 MAGIC, STAMP_MAGIC, ZSTD_MAGIC = b"\x89QPX\r\n\x1a\n", b"QPXSTAMP", b"\x28\xb5\x2f\xfd"
-STAMP_HEAD, STAMP_LIMIT, STAMP_PAYLOAD = 104, 65536, 16 << 20
+STAMP_HEAD, STAMP_LIMIT, STAMP_PAYLOAD, DIGEST = 104, 65536, 16 << 20, 32
+ZSTD_WINDOW = 128 << 20
 
 
 @dataclass(slots=True)
@@ -140,9 +141,10 @@ class Bundle:
         """Rules 3.1 to 3.6."""
         tree = parse_json(data, "manifest")
         need(isinstance(tree, dict), "3.1", "manifest", "is not an object")
-        check_fields(tree.get("requires", []), ["text"], "requires", True)
-        if tree.get("requires"):
-            names = ", ".join(shown(name, 80) for name in tree["requires"])
+        required = tree.get("requires")
+        unknown = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+        if unknown:
+            names = ", ".join(shown(name, 80) for name in unknown)
             raise Fault("3.6", "requires", f"needs features that this reader lacks: {names}", newer=True)
         check_fields(tree, MANIFEST, "manifest", self.minor == 0)
         self.checked, self.claimed = tree["checked"], tree["claimed"]
@@ -182,13 +184,14 @@ class Bundle:
             check_source(row["source"], place, expert=True)
             need(len(row["shape"]) == 2 and all(row["shape"]), "5.5", place, "shape is not two dimensions above 0")
             check_shape(row, place)
-            need(row["layer"] <= 999999999, "6.1", place, "a number in a role has at most 9 digits")
+            need(row["layer"] <= 999999999, "4.6", place, "the layer has more than 9 digits")
         for number, alias in enumerate(self.checked["aliases"]):
             role, of, place = alias["role"], alias["of"], f"aliases[{number}] ({shown(alias['role'])})"
             if alias.get("source") is not None:
                 check_source(alias["source"], place)
             words = role.split(".")
-            need(is_role(role) and words[0] != "kept" and words[2:3] != ["expert"], "6.4", place, "is no alias's role")
+            expert = words[0] in ("layer", "draft") and words[2:3] == ["expert"]
+            need(is_role(role) and words[0] != "kept" and not expert, "6.4", place, "is no alias's role")
             need(of in roles, "6.4", place, f"there is no tensor '{shown(of)}'")
             need(role not in roles and role not in self.alias_of, "6.2", place, "the role is given twice")
             self.alias_of[role] = of
@@ -381,8 +384,13 @@ class Bundle:
             need(stored[:4] == ZSTD_MAGIC, "7.4", place, "is no Zstandard frame")
             frame = zstandard.get_frame_parameters(stored[:18])
             need(frame.dict_id == 0, "7.4", place, "needs a dictionary")
-            need(frame.window_size <= 128 << 20, "7.4", place, f"has a window of {frame.window_size} bytes")
-            unpacker = zstandard.ZstdDecompressor(max_window_size=128 << 20).decompressobj()
+            need(frame.content_size in (left, zstandard.CONTENTSIZE_UNKNOWN), "7.4", place,
+                 f"states {frame.content_size} bytes, the manifest {left}")
+            single = stored[4] & 0x20  # such a frame states its content size and no window
+            need(single or frame.window_size <= ZSTD_WINDOW, "7.4", place,
+                 f"has a window of {frame.window_size} bytes")
+            most = max(ZSTD_WINDOW, left if single else 0)
+            unpacker = zstandard.ZstdDecompressor(max_window_size=most).decompressobj()
             while at < len(stored) and not unpacker.eof:
                 data = unpacker.decompress(stored[at:at + 1024])  # at most 32 MiB: four bytes make 128 KiB at best
                 at, left = at + 1024, left - len(data)
@@ -407,46 +415,70 @@ class Bundle:
         while at < self.size:
             place = f"stamp {len(found)} at byte {at}"
             try:
+                need(len(found) < STAMP_LIMIT, "8.2", place, f"more than {STAMP_LIMIT} stamps")
                 record = self._stamp(at, before, place)
                 if isinstance(record, str):
                     return found, f"{place}: {record}; ignored (8.7)", None
-                need(len(found) < STAMP_LIMIT, "8.2", place, f"more than {STAMP_LIMIT} stamps")
             except Fault as fault:
                 return found, None, fault
             found.append(record)
             at, before = at + record["bytes"], record["digest"]
         return found, None, None
 
-    def _stamp(self, at, before, place):
-        """The record at a place, or a text if it is one that was cut short (rule 8.7)."""
-        rest = self.size - at
-        head = self.read(at, min(rest, STAMP_HEAD))
-        if not any(head) and self.zero_until(at, self.size) is None:
-            return "only zeros up to the end of the file"
+    def _stamp_head(self, head, before, place):
+        """Rules 8.1 to 8.4 for as much of a header as is there; gives the record's bytes, the payload's length."""
         fixed = ((0, STAMP_MAGIC + b"\1" + bytes(7), "8.1", "magic, version or reserved bytes"),
                  (40, self.id, "8.3", "bundle id"), (72, before, "8.4", "previous digest"))
         for start, right, rule, what in fixed:
             need(head[start:start + len(right)] == right[:max(0, len(head) - start)], rule, place, f"wrong {what}")
-        if rest < STAMP_HEAD:
-            return "a header cut short"
-        need(re.fullmatch(rb"[a-z][a-z0-9_]*\0*", head[16:32]), "8.1", place, "kind is no word")
-        length, = struct.unpack_from("<Q", head, 32)
+        need(len(head) <= 16 or re.fullmatch(rb"[a-z][a-z0-9_]*\0*", head[16:32]), "8.1", place, "kind is no word")
+        length = int.from_bytes(head[32:40], "little")
         need(length <= STAMP_PAYLOAD, "8.2", place, f"payload length is {length}")
-        total, end = STAMP_HEAD + up(length, 8) + 32, STAMP_HEAD + length
-        record = self.read(at, min(total, rest))
-        if total > rest:
-            room = rest - STAMP_HEAD - 32
-            for other in range(max(0, room - 7), room + 1) if room % 8 == 0 else ():
-                mended = blake3(head[:32] + struct.pack("<Q", other) + record[40:-32]).digest()
-                need(mended != record[-32:], "8.2", place, f"payload length was altered, it was {other}")
-            return "a record cut short"
-        need(blake3(record[:-32]).digest() == record[-32:], "8.5", place, "the record is not what its digest says")
-        need(not any(record[end:-32]), "8.5", place, "the padding behind the payload is not zero")
+        return STAMP_HEAD + up(length, 8) + DIGEST, length
+
+    def _ends_in_zeros(self, at, before, place):
+        """Whether rule 8.7 (a) or (d) makes all that stands from `at` on a record cut short."""
+        rest = self.size - at
+        if rest > STAMP_HEAD + STAMP_PAYLOAD + DIGEST:
+            return False
+        written = self.read(at, rest).rstrip(b"\0")
+        if not written:
+            return True
+        if rest - len(written) < DIGEST:
+            return False
+        try:
+            total, _ = self._stamp_head(written[:STAMP_HEAD], before, place)
+        except Fault:
+            return False
+        return len(written) < STAMP_HEAD or total >= rest
+
+    def _stamp(self, at, before, place):
+        """The record at a place, or a text if it is one that was cut short (rule 8.7)."""
+        rest = self.size - at
+        try:
+            head = self.read(at, min(rest, STAMP_HEAD))
+            total, length = self._stamp_head(head, before, place)
+            if rest < STAMP_HEAD:
+                return "a header cut short"
+            record, end = self.read(at, min(total, rest)), STAMP_HEAD + length
+            if total > rest:
+                room = rest - STAMP_HEAD - DIGEST
+                for other in range(max(0, room - 7), room + 1) if room % 8 == 0 else ():
+                    mended = blake3(head[:32] + struct.pack("<Q", other) + record[40:-DIGEST]).digest()
+                    need(mended != record[-DIGEST:], "8.2", place, f"payload length was altered, it was {other}")
+                return "a record cut short"
+            need(blake3(record[:-DIGEST]).digest() == record[-DIGEST:], "8.5", place,
+                 "the record is not what its digest says")
+            need(not any(record[end:-DIGEST]), "8.5", place, "the padding behind the payload is not zero")
+        except Fault:
+            if self._ends_in_zeros(at, before, place):
+                return "a record whose end is zeros"
+            raise
         try:
             parse_json(record[STAMP_HEAD:end], "payload")
         except Fault as fault:
             raise Fault("8.6", place, fault) from None
-        return {"kind": head[16:32].rstrip(b"\0").decode(), "offset": at, "bytes": total, "digest": record[-32:],
+        return {"kind": head[16:32].rstrip(b"\0").decode(), "offset": at, "bytes": total, "digest": record[-DIGEST:],
                 "payload": record[STAMP_HEAD:end]}
 
     # ------------------------------------------------ full verification

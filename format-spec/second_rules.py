@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-PAGE, WHOLE = 16384, 2**53 - 1
+PAGE, WHOLE, VALUES = 16384, 2**53 - 1, 1 << 20
 SEGMENTS = ("attached", "core", "head", "experts", "draft", "rows", "kept")
 PARTS = ("gate", "up", "down")
 CONTROL = "\x00-\x1f\x7f-\x9f"  # Unicode's category Cc, inside a pattern's brackets
@@ -48,12 +48,15 @@ def is_count(value):
 # ---------------------------------------------------------------- JSON and fields (chapter 3)
 
 
-def depth_of(data):
-    """Deepest nesting of JSON text, found without recursion."""
+def extent_of(data):
+    """Deepest nesting of JSON text and its number of values, found without recursion or building them."""
     flat = np.frombuffer(data.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)
-    outside = (np.cumsum(flat == 0x22, dtype=np.uint8) & 1) == 0
-    steps = ((flat | 0x20) == 0x7B).astype(np.int8) - ((flat | 0x20) == 0x7D)  # [ and {, ] and }
-    return int(np.cumsum(steps * outside, dtype=np.int32).max(initial=0))
+    outside = (np.cumsum(flat == 0x22, dtype=np.uint8) & 1) == 0  # a text's closing quote counts as outside
+    flat = flat[outside & (flat != 0x20) & (flat != 0x09) & (flat != 0x0A) & (flat != 0x0D)]
+    opened, closed = (flat | 0x20) == 0x7B, (flat | 0x20) == 0x7D  # [ and {, ] and }
+    depth = int(np.cumsum(opened.astype(np.int8) - closed, dtype=np.int32).max(initial=0))
+    filled = np.count_nonzero(opened[:-1] & ~closed[1:])  # an array or object has one value more than commas, or none
+    return depth, 1 + int(filled) + int(np.count_nonzero(flat == 0x2C))
 
 
 def parse_json(data, place):
@@ -62,7 +65,7 @@ def parse_json(data, place):
     def number(text):
         value = float(text)
         need(abs(value) <= WHOLE, "3.3", place, f"the number {text[:40]} is too large")
-        return value if re.search("[.eE]", text) else int(text)
+        return value if re.search("[.eE]", text) or text == "-0" else int(text)  # minus zero is no count
 
     def constant(text):
         raise Fault("3.1", place, f"{text} is not JSON")
@@ -72,7 +75,9 @@ def parse_json(data, place):
         need(len(made) == len(found), "3.2", place, f"a key stands twice among {shown(', '.join(made), 200)}")
         return made
 
-    need(depth_of(data) <= 64, "3.3", place, "nests more than 64 deep")
+    depth, values = extent_of(data)
+    need(depth <= 64, "3.3", place, "nests more than 64 deep")
+    need(values <= VALUES, "3.3", place, f"has {values} values, at most {VALUES} are allowed")
     try:
         text = data.decode("utf-8")
         value = json.loads(text, parse_int=number, parse_float=number, parse_constant=constant, object_pairs_hook=pairs)
@@ -118,7 +123,7 @@ def check_fields(value, kind, place, strict):
     if kind == "text":
         need(isinstance(value, str), "3.4", place, "must be text")
     elif kind == "count":
-        need(is_count(value), "3.4", place, "must be a whole number from 0, without fraction or exponent")
+        need(is_count(value), "3.4", place, "must be a whole number from 0, without sign, fraction or exponent")
     elif isinstance(kind, tuple):
         need(isinstance(value, str) and value in kind, "3.4", place, "must be one of " + ", ".join(kind))
     elif isinstance(kind, list):
@@ -225,10 +230,13 @@ for name, dtype in {"bool": "|b1", "u8": "|u1", "i8": "|i1", "u16": "<u2", "i16"
 
 
 def decode(encoding, data):
-    """The values of whole blocks, in one row, those beyond a row's end included."""
-    _, size, _, decoder = ENCODINGS[encoding]
+    """The values of whole blocks, in one row, those beyond a row's end included; a computed NaN is 7fc00000."""
+    _, size, dtype, decoder = ENCODINGS[encoding]
     with np.errstate(all="ignore"):
-        return decoder(np.frombuffer(data, np.uint8).reshape(-1, size)).reshape(-1)
+        values = decoder(np.frombuffer(data, np.uint8).reshape(-1, size)).reshape(-1)
+    if dtype == "<f4" and encoding not in ("f32", "bf16"):
+        values[np.isnan(values)] = np.nan
+    return values
 
 
 # ---------------------------------------------------------------- single entries (chapters 3, 5, 6, 7)

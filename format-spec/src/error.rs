@@ -91,9 +91,9 @@ pub enum Error {
         /// The locked file.
         file: PathBuf,
     },
-    /// What stands under the partial name is nothing that may be written over.
+    /// What stands under the output's name or its partial name is nothing that may be written over.
     NotOurs {
-        /// The partial name.
+        /// The name.
         file: PathBuf,
         /// What stands there.
         found: &'static str,
@@ -262,7 +262,7 @@ impl Error {
                 format!("{} is being written by another process", file.display())
             }
             Self::NotOurs { file, found } => {
-                format!("{} is {found}, not an unfinished bundle", file.display())
+                format!("{} is {found}: it is not written over", file.display())
             }
             Self::NoSpace {
                 needed: 0, file, ..
@@ -364,7 +364,9 @@ impl Error {
                 "choose another name, or say that it may be replaced (`--force`)".to_owned()
             }
             Self::Busy { .. } => "wait until the other process is done, or stop it".to_owned(),
-            Self::NotOurs { file: path, .. } => format!("move {} away", file(path)),
+            Self::NotOurs { file: path, .. } => {
+                format!("give another name, or move {} away", file(path))
+            }
             Self::NoSpace { .. } => "free some room, or write to another disk".to_owned(),
             Self::OutsideSlot { .. } | Self::Unfinished { .. } => {
                 "nothing is wrong with your files: please report this".to_owned()

@@ -39,12 +39,7 @@ impl Partial {
     /// [`Error::Busy`] when another process writes it, [`Error::NotOurs`] when something else has its name, or [`Error::Io`].
     pub fn create(target: &Path) -> Result<Self, Error> {
         let path = partial_name(target);
-        if target.file_name().is_none() || target.is_dir() {
-            return Err(Error::NotOurs {
-                file: target.to_path_buf(),
-                found: "a folder",
-            });
-        }
+        refuse_irreplaceable(target)?;
         // Between opening and locking, the one who held the lock may have published or removed the file: try again then.
         for _ in 0..8 {
             let file = open_partial(&path)?;
@@ -129,6 +124,7 @@ impl Partial {
         self.file
             .sync_all()
             .map_err(Error::io(&self.path, "write to the disk"))?;
+        refuse_irreplaceable(&self.target)?;
         let renamed = if replace {
             fs::rename(&self.path, &self.target)
         } else {
@@ -181,6 +177,22 @@ pub fn write(target: &Path, bytes: &[u8], replace: bool) -> Result<(), Error> {
         .write_all_at(bytes, 0)
         .map_err(Error::io(&partial.path, "write"))?;
     partial.publish(replace)
+}
+
+/// Only a regular file may give way to an output: never a folder, a link, a device or a pipe.
+fn refuse_irreplaceable(target: &Path) -> Result<(), Error> {
+    let found = match fs::symlink_metadata(target) {
+        _ if target.file_name().is_none() => "a folder",
+        Err(_) => return Ok(()),
+        Ok(metadata) if metadata.is_file() => return Ok(()),
+        Ok(metadata) if metadata.is_dir() => "a folder",
+        Ok(metadata) if metadata.is_symlink() => "a symbolic link",
+        Ok(_) => "a device or a pipe",
+    };
+    Err(Error::NotOurs {
+        file: target.to_path_buf(),
+        found,
+    })
 }
 
 /// The folder that `path` is in.

@@ -2,6 +2,7 @@
 
 use crate::{Error, Recipe, Request};
 use clap::Parser;
+use qpx_console::Exit;
 use std::path::PathBuf;
 
 /// Turn a Hugging Face checkpoint into a sealed .qpx bundle.
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 /// The checkpoint is read once from front to back; until the bundle is complete, read back and verified, nothing bears its
 /// name. The same checkpoint, origin, recipe and version give the same bytes on every machine.
 #[derive(Debug, Parser)]
-#[command(name = "qpx-pack", version, after_long_help = EXAMPLES)]
+#[command(name = "qpx-pack", version, after_long_help = long_help())]
 pub struct Cli {
     /// The checkpoint's folder: config.json, tokenizer.json, safetensors files
     #[arg(value_name = "DIR")]
@@ -43,6 +44,17 @@ pub struct Cli {
     /// Carry NaN and infinite weights as they are (lossless recipes only)
     #[arg(long)]
     pub allow_nonfinite: bool,
+}
+
+fn long_help() -> String {
+    let exits = Exit::help(&[
+        Exit::Success,
+        Exit::Failure,
+        Exit::Usage,
+        Exit::BadSource,
+        Exit::OutputRefused,
+    ]);
+    format!("{EXAMPLES}\n\n{exits}")
 }
 
 const EXAMPLES: &str = "\

@@ -16,6 +16,13 @@ pub struct Chat {
     bundle: std::path::PathBuf,
 }
 
+/// The longest template; published ones have up to some 20 KB.
+const MOST_BYTES: usize = 64 << 10;
+/// Steps that a template may take; a long conversation takes some tens of thousands.
+const MOST_STEPS: u64 = 5_000_000;
+/// Address space of the rendering thread's stack: 8 KiB for each byte of the longest template.
+const STACK_BYTES: usize = MOST_BYTES << 13;
+
 const SPECIALS: &[&str] = &[
     "bos_token",
     "eos_token",
@@ -94,6 +101,26 @@ impl Chat {
     /// # Errors
     /// [`Error::Template`].
     pub fn render_messages(&self, messages: &[serde_json::Value]) -> Result<String, Error> {
+        let refused = |reason: String| Error::Template {
+            bundle: self.bundle.clone(),
+            name: self.name.clone(),
+            reason,
+        };
+        if self.source.len() > MOST_BYTES {
+            return Err(refused(format!("it is longer than {MOST_BYTES} bytes")));
+        }
+        // The parser goes as deep as the text nests: a template comes from strangers, so it gets a stack that it can't exhaust.
+        std::thread::scope(|scope| {
+            std::thread::Builder::new()
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, || self.render_here(messages))
+                .map_err(|e| refused(e.to_string()))?
+                .join()
+                .unwrap_or_else(|_| Err(refused("it breaks the template engine".to_owned())))
+        })
+    }
+
+    fn render_here(&self, messages: &[serde_json::Value]) -> Result<String, Error> {
         let failed = |e: minijinja::Error| Error::Template {
             bundle: self.bundle.clone(),
             name: self.name.clone(),
@@ -103,6 +130,7 @@ impl Chat {
             },
         };
         let mut environment = Environment::new();
+        environment.set_fuel(Some(MOST_STEPS));
         let syntax = SyntaxConfig::builder()
             .trim_blocks(true)
             .lstrip_blocks(true)

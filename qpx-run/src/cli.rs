@@ -2,8 +2,34 @@
 
 use crate::{Error, Options, budget, sample::Overrides};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use qpx_console::Exit;
 use qpx_kernels::{Level, ops::Activations};
 use std::path::PathBuf;
+
+fn long_help() -> String {
+    let exits = Exit::help(&[
+        Exit::Success,
+        Exit::Failure,
+        Exit::Usage,
+        Exit::OutputRefused,
+        Exit::Altered,
+        Exit::CutShort,
+        Exit::NotABundle,
+        Exit::Newer,
+        Exit::ProofDiffers,
+        Exit::NoProof,
+    ]);
+    format!(
+        "Examples:
+  qpx-run coder.qpx --prompt \"fn main\" --raw     continue a text
+  qpx-run coder.qpx --prompt \"What is a page?\"   answer through the bundle's chat template
+  qpx-run prove coder.qpx --record                keep a decode proof in the bundle
+
+A bundle that is called like a command needs a path: `qpx-run ./logits --prompt …`.
+
+{exits}"
+    )
+}
 
 /// Proves that a .qpx bundle decodes, on this machine
 #[derive(Debug, Parser)]
@@ -13,7 +39,8 @@ use std::path::PathBuf;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     arg_required_else_help = true,
-    after_help = "A bundle that is called like a command needs a path: `qpx-run ./logits --prompt …`."
+    after_help = "A bundle that is called like a command needs a path: `qpx-run ./logits --prompt …`.",
+    after_long_help = long_help()
 )]
 pub struct Cli {
     /// What to do; without one, the prompt is continued.
@@ -48,9 +75,9 @@ pub struct Generate {
     /// Continue the prompt as it stands, without the chat template
     #[arg(long)]
     pub raw: bool,
-    /// Most tokens to generate
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_tokens: u32,
+    /// Most tokens to generate [default: 256, or fewer where the context ends]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_tokens: Option<u32>,
     /// 0 is greedy; by default what the bundle's generation_config.json says, and greedy if it has none
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub temperature: Option<f32>,

@@ -10,7 +10,10 @@ use crate::{
     tokens,
 };
 use qpx_format::Bundle;
-use std::{io::Write, sync::Arc};
+use std::{fs, io::Write, path::Path, sync::Arc};
+
+/// Most tokens to generate when the user names no number.
+const USUAL_TOKENS: usize = 256;
 
 /// Continues a prompt: text to `out` as it comes, notes and figures to `notes`.
 ///
@@ -43,7 +46,15 @@ pub fn continue_prompt(
     if ids.is_empty() {
         return Err(Error::NoTokens);
     }
-    let most = args.max_tokens as usize;
+    let room = u64::try_from(options.context.unwrap_or(usize::MAX))
+        .unwrap_or(u64::MAX)
+        .min(outline.context_length);
+    let room = usize::try_from(room)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(ids.len());
+    let most = args
+        .max_tokens
+        .map_or(room.clamp(1, USUAL_TOKENS), |n| n as usize);
     let needed = ids.len() + most;
     if needed as u64 > outline.context_length {
         return Err(Error::Context {
@@ -93,6 +104,15 @@ pub fn continue_prompt(
     Ok(())
 }
 
+/// Whether both names lead to one file.
+fn same_file(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (fs::metadata(a), fs::metadata(b)) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}
+
 /// Writes raw logits.
 ///
 /// # Errors
@@ -102,6 +122,15 @@ pub fn write_logits(args: &cli::Logits) -> Result<logits::Written, Error> {
     let sequences = tokens::read(&args.tokens)?;
     let longest = sequences.iter().map(Vec::len).max().unwrap_or(0);
     let bundle = Arc::new(Bundle::open(&args.bundle)?);
+    for input in [&args.bundle, &args.tokens] {
+        if same_file(input, &args.output) {
+            return Err(qpx_format::Error::NotOurs {
+                file: args.output.clone(),
+                found: "an input of this command",
+            }
+            .into());
+        }
+    }
     let options = Options {
         context: options.context.or(Some(longest)),
         ..options

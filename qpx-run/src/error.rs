@@ -146,9 +146,11 @@ impl Error {
                 "close other programs, or give a smaller `--memory`".to_owned()
             }
             Self::Context { needed, most, .. } if *needed as u64 <= *most => {
-                format!("give `--context {needed}`")
+                format!("give `--context {needed}`, or a smaller `--max-tokens`")
             }
-            Self::Context { most, .. } => format!("this model has room for {most} tokens"),
+            Self::Context { most, .. } => format!(
+                "this model has room for {most} tokens: shorten the prompt or give a smaller `--max-tokens`"
+            ),
             Self::NoTemplate { .. } => "`--raw` runs the prompt as it stands".to_owned(),
             Self::Template { .. } => "`--raw` runs the prompt without the template".to_owned(),
             Self::Sampling { .. } => "`--temperature 0` decodes greedily".to_owned(),
@@ -246,7 +248,7 @@ impl fmt::Display for Error {
                 context, needed, ..
             } => write!(
                 f,
-                "the context is full: {needed} tokens needed, {context} planned"
+                "the context is too small: {needed} tokens asked for (prompt and answer), room for {context}"
             ),
             Self::Token { id, vocabulary } => write!(
                 f,

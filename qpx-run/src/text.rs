@@ -28,10 +28,15 @@ impl Text {
                 bundle: bundle.path().to_path_buf(),
             })?;
         let content = bundle.attached(entry)?;
-        let tokenizer = Tokenizer::from_bytes(&content).map_err(|e| Error::Attached {
+        let mut tokenizer = Tokenizer::from_bytes(&content).map_err(|e| Error::Attached {
             bundle: bundle.path().to_path_buf(),
             name: FILE.to_owned(),
             reason: e.to_string(),
+        })?;
+        // A prompt is neither filled up nor cut, whatever the file says about batches.
+        tokenizer.with_padding(None);
+        tokenizer.with_truncation(None).map_err(|_| Error::Fault {
+            reason: "the tokenizer can't be told to keep a text whole",
         })?;
         Ok(Self { tokenizer })
     }

@@ -16,7 +16,14 @@ pub fn read(file: &Path) -> Result<Vec<Vec<u32>>, Error> {
         doing: "read",
         source,
     };
-    if fs::metadata(file).map_err(failed)?.len() > MOST_BYTES {
+    let metadata = fs::metadata(file).map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(Error::Tokens {
+            file: file.to_path_buf(),
+            reason: "it is no regular file".to_owned(),
+        });
+    }
+    if metadata.len() > MOST_BYTES {
         return Err(Error::Tokens {
             file: file.to_path_buf(),
             reason: "it is larger than 256 MiB".to_owned(),
@@ -32,10 +39,13 @@ pub fn read(file: &Path) -> Result<Vec<Vec<u32>>, Error> {
 fn parse(text: &str) -> Result<Vec<Vec<u32>>, String> {
     let text = text.trim();
     let rows = if text.starts_with('[') {
-        match serde_json::from_str::<Vec<u32>>(text) {
-            Ok(row) => vec![row],
-            Err(_) => serde_json::from_str::<Vec<Vec<u32>>>(text).map_err(|e| e.to_string())?,
-        }
+        let nested = text[1..].trim_start().starts_with('[');
+        let parsed = if nested {
+            serde_json::from_str(text)
+        } else {
+            serde_json::from_str(text).map(|row| vec![row])
+        };
+        parsed.map_err(|e| e.to_string())?
     } else {
         let id = |word: &str| word.parse().map_err(|_| format!("`{word}` is no token id"));
         vec![text.split_whitespace().map(id).collect::<Result<_, _>>()?]

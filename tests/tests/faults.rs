@@ -269,7 +269,7 @@ fn a_flipped_byte_is_placed_and_refused() {
     let padding = first_expert.0 + at(&expert["stride"]) - 1;
     assert_eq!(whole[padding], 0);
     let cases: &[(&str, usize, i32, &[&str], Option<i32>)] = &[
-        ("page 0, magic", 0, 12, &["bundle"], Some(12)),
+        ("page 0, magic", 0, 10, &["page 0"], Some(10)),
         ("page 0, content length", 18, 10, &["page 0"], Some(10)),
         ("page 0, zeros", 9000, 10, &["page 0"], Some(10)),
         ("manifest", 16384 + 40, 10, &["manifest"], Some(10)),
@@ -338,4 +338,50 @@ fn a_flipped_byte_is_placed_and_refused() {
             ran.stderr
         );
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_but_a_regular_file_gives_way_to_an_output() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let (bundle, tokens) = (
+        scratch.path().join("model.qpx"),
+        scratch.path().join("ids.json"),
+    );
+    pack(&fixture("oracle/llama"), &bundle, "lossless");
+    fs::write(&tokens, "[1, 2, 3]").expect("written");
+    let before = fs::read(&bundle).expect("the bundle");
+    let pipe = scratch.path().join("pipe.qpx");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .is_ok_and(|s| s.success())
+    );
+    let forced = [
+        fixture("oracle/llama").into_os_string(),
+        "-o".into(),
+        pipe.clone().into_os_string(),
+        "--force".into(),
+    ];
+    run("qpx-pack", forced).expect(4).says(&["pipe.qpx"]);
+    let (soft, hard) = (
+        scratch.path().join("soft.qpx"),
+        scratch.path().join("hard.qpx"),
+    );
+    std::os::unix::fs::symlink(&bundle, &soft).expect("a symbolic link");
+    fs::hard_link(&bundle, &hard).expect("a hard link");
+    for output in [&bundle, &tokens, &soft, &hard, &pipe] {
+        let words = ["logits", "--force", "--tokens"].map(OsStr::new);
+        let names = [
+            tokens.as_os_str(),
+            OsStr::new("-o"),
+            output.as_os_str(),
+            bundle.as_os_str(),
+        ];
+        run("qpx-run", words.into_iter().chain(names)).expect(4);
+    }
+    assert_eq!(fs::read(&bundle).expect("the bundle"), before);
+    assert_eq!(fs::read(&tokens).expect("the ids"), b"[1, 2, 3]");
+    assert!(fs::symlink_metadata(&soft).expect("the link").is_symlink());
 }

@@ -3,6 +3,7 @@
 use crate::{note::Note, problem::Problem};
 use qpx_format::manifest::Purpose;
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -34,6 +35,24 @@ pub(crate) fn list(
     let mut files = Vec::new();
     walk(folder, "", 0, &mut files, notes, problems)?;
     files.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut attached: BTreeMap<String, &str> = BTreeMap::new();
+    for Listed { name, .. } in &files {
+        let mut unfit = |reason| {
+            problems.push(Problem::Unreadable {
+                file: name.clone(),
+                reason,
+            });
+        };
+        if name.chars().any(char::is_control) {
+            unfit("its name has a control character; rename or remove it".to_owned());
+        } else if purpose(name).is_some()
+            && let Some(other) = attached.insert(name.to_ascii_lowercase(), name)
+        {
+            unfit(format!(
+                "{other} differs from it by letter case only; rename or remove one"
+            ));
+        }
+    }
     Ok(files)
 }
 

@@ -3,7 +3,7 @@
 //! Source: arXiv 2302.13971 and 2407.21783; grouped heads arXiv 2305.13245. Pre-normed attention and SwiGLU:
 //! x += attention(norm(x)), x += down(silu(gate(n)) · up(n)) with n = norm(x). Biases where the configuration says so.
 
-use super::{Family, Lane, Outline, first_problem};
+use super::{Family, Lane, MOST_LAYERS, Outline, first_problem};
 use crate::{
     Error,
     blocks::rope::Scaling,
@@ -95,7 +95,10 @@ fn build(architecture: Map<String, Value>, needs: &mut Needs) -> Result<Box<dyn 
         serde_json::from_value(Value::Object(architecture)).map_err(|e| e.to_string())?;
     first_problem(&[
         (c.activation == "silu", "activation must be silu"),
-        (c.layers > 0, "layers must not be 0"),
+        (
+            (1..=MOST_LAYERS).contains(&c.layers),
+            "layers must be from 1 to 1024",
+        ),
         (
             c.head_dim > 0 && c.head_dim.is_multiple_of(2),
             "head_dim must be even",

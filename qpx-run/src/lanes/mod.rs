@@ -12,6 +12,9 @@ mod llama;
 mod qwen3;
 mod qwen3_moe;
 
+/// More layers than any model has: the list of tensors needed is made before the bundle's own is looked at.
+const MOST_LAYERS: usize = 1024;
+
 /// A model family.
 pub struct Family {
     /// Its name in the manifest.

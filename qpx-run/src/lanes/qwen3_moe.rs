@@ -3,7 +3,7 @@
 //! Source: arXiv 2505.09388. A router takes the softmax over all experts and keeps the most probable few; there is no shared
 //! expert. Some layers may be dense. Trap: whether the kept probabilities are divided by their sum differs between checkpoints.
 
-use super::{Family, Lane, Outline, first_problem};
+use super::{Family, Lane, MOST_LAYERS, Outline, first_problem};
 use crate::{
     Error,
     blocks::rope::Scaling,
@@ -102,7 +102,10 @@ fn build(architecture: Map<String, Value>, needs: &mut Needs) -> Result<Box<dyn 
         serde_json::from_value(Value::Object(architecture)).map_err(|e| e.to_string())?;
     first_problem(&[
         (c.activation == "silu", "activation must be silu"),
-        (c.layers > 0, "layers must not be 0"),
+        (
+            (1..=MOST_LAYERS).contains(&c.layers),
+            "layers must be from 1 to 1024",
+        ),
         (
             c.head_dim > 0 && c.head_dim.is_multiple_of(2),
             "head_dim must be even",
