@@ -38,8 +38,8 @@ pub fn read(file: &Path) -> Result<Vec<Vec<u32>>, Error> {
 
 fn parse(text: &str) -> Result<Vec<Vec<u32>>, String> {
     let text = text.trim();
-    let rows = if text.starts_with('[') {
-        let nested = text[1..].trim_start().starts_with('[');
+    let rows = if let Some(inner) = text.strip_prefix('[') {
+        let nested = inner.trim_start().starts_with('[');
         let parsed = if nested {
             serde_json::from_str(text)
         } else {

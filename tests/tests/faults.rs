@@ -229,6 +229,9 @@ fn the_same_checkpoint_gives_the_same_bytes() {
     }
 }
 
+/// What is flipped, where, the verdict of `verify`, the words it says, and the exit code of a run, where that touches the place.
+type Flip<'a> = (&'a str, usize, i32, &'a [&'a str], Option<i32>);
+
 #[test]
 fn a_flipped_byte_is_placed_and_refused() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
@@ -268,7 +271,7 @@ fn a_flipped_byte_is_placed_and_refused() {
     // A record is padded to whole pages: its last byte is padding.
     let padding = first_expert.0 + at(&expert["stride"]) - 1;
     assert_eq!(whole[padding], 0);
-    let cases: &[(&str, usize, i32, &[&str], Option<i32>)] = &[
+    let cases: &[Flip] = &[
         ("page 0, magic", 0, 10, &["page 0"], Some(10)),
         ("page 0, content length", 18, 10, &["page 0"], Some(10)),
         ("page 0, zeros", 9000, 10, &["page 0"], Some(10)),
