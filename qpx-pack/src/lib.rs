@@ -1,6 +1,6 @@
 //! Turns a Hugging Face checkpoint into a sealed `.qpx` bundle, or says all that is wrong with it.
 //!
-//! [`plan`] reads headers and configuration, checks everything, and lays the bundle out; [`run`] then reads each shard once
+//! [`plan()`] reads headers and configuration, checks everything, and lays the bundle out; [`run`] then reads each shard once
 //! from front to back, encodes, writes, reads back, and gives the bundle its name. The library neither prints nor exits.
 //!
 //! ```no_run
@@ -134,7 +134,7 @@ impl Report for Outcome {
 /// Packs: plans, streams, seals. Until the bundle is verified nothing bears its name; after a failure nothing is left.
 ///
 /// # Errors
-/// Those of [`plan`]; [`Error::NonFinite`], [`Error::TooLarge`], [`Error::Changed`], [`Error::Read`] for what the weights or the
+/// Those of [`plan()`]; [`Error::NonFinite`], [`Error::TooLarge`], [`Error::Changed`], [`Error::Read`] for what the weights or the
 /// source's disk hold in store, and [`Error::Format`] for what the output's does.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<Packed, Error> {
     let Some(output) = request.output.clone() else {
