@@ -145,7 +145,12 @@ fn a_prompt_is_continued_the_same_way_for_a_seed() {
         ],
     );
     assert_eq!(wrong.unwrap_err().exit(), Exit::Usage);
-    let wrong = continued(&packed.path, &["--prompt", "x", "--raw", "--context", "4"]);
+    // Without a number of tokens, what the context has room for is generated; more than that is an error.
+    let short = ["--prompt", "x", "--raw", "--context", "4"];
+    assert!(continued(&packed.path, &short).is_ok());
+    let mut long = short.to_vec();
+    long.extend(["--max-tokens", "9"]);
+    let wrong = continued(&packed.path, &long);
     assert!(matches!(wrong, Err(Error::Context { .. })));
 }
 
