@@ -20,8 +20,8 @@ use std::{
 const SHARE_BYTES: u64 = 16 << 20;
 /// Pieces that a thread takes at a time, at most.
 const SHARE_PIECES: usize = 4096;
-/// Bytes of one read.
-const READ_BYTES: usize = 1 << 20;
+/// Bytes of one read: what is read is hashed while it is still in the core's own cache.
+const READ_BYTES: usize = 128 << 10;
 
 /// What is scanned.
 pub(crate) struct Scan<'a> {
